@@ -1,0 +1,53 @@
+// Where a product is computed, and what is known of that place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tcgemm/export.h"
+
+namespace tcgemm {
+
+// The CPU (ordinal -1) or a CUDA device by its ordinal.
+struct Device {
+    int ordinal = -1;
+    static constexpr Device cpu() { return {-1}; }
+    static constexpr Device cuda(int ordinal) { return {ordinal}; }
+    constexpr bool is_cpu() const { return ordinal < 0; }
+    constexpr bool operator==(Device other) const { return ordinal == other.ordinal; }
+};
+
+struct DeviceProperties {
+    Device device;
+    std::string name;
+    int cc_major = 0;  // compute capability; 0.0 for the CPU
+    int cc_minor = 0;
+    int sm_count = 0;  // streaming multiprocessors; hardware threads for the CPU
+    std::int64_t shared_memory_per_block = 0;  // bytes, the opt-in limit
+    std::int64_t l2_bytes = 0;
+    std::int64_t total_memory = 0;  // bytes
+    int clock_khz = 0;
+    constexpr int cc() const { return 10 * cc_major + cc_minor; }
+};
+
+// CUDA devices that can be used; 0 without a driver, without a GPU or in a host-only build.
+TCGEMM_API int cuda_device_count() noexcept;
+// Empty where devices are found; otherwise why there is none ("no NVIDIA driver", ...).
+TCGEMM_API std::string cuda_unavailable_reason();
+// Throws DeviceError for a device that is not there. Read once per device and kept.
+TCGEMM_API const DeviceProperties& properties(Device device);
+
+// Makes `device` the calling thread's current CUDA device, and restores the former one.
+class TCGEMM_API DeviceGuard {
+   public:
+    explicit DeviceGuard(Device device);  // a CPU device changes nothing
+    ~DeviceGuard();
+    DeviceGuard(const DeviceGuard&) = delete;
+    DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+   private:
+    int previous_ = -1;
+};
+
+}  // namespace tcgemm

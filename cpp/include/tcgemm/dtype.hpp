@@ -1,0 +1,87 @@
+// Element types, and the modes in which a product can be computed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace tcgemm {
+
+// The dtype table: id, name, bits, DLPack type code (dlpack.h: kDLInt 0, kDLFloat 2, kDLBfloat 4).
+#define TCGEMM_DTYPES(ROW)       \
+    ROW(f16, "float16", 16, 2)   \
+    ROW(bf16, "bfloat16", 16, 4) \
+    ROW(f32, "float32", 32, 2)   \
+    ROW(f64, "float64", 64, 2)   \
+    ROW(i8, "int8", 8, 0)        \
+    ROW(i32, "int32", 32, 0)
+
+enum class DType : std::uint8_t {
+#define TCGEMM_ROW(id, name, bits, dlpack_code) id,
+    TCGEMM_DTYPES(TCGEMM_ROW)
+#undef TCGEMM_ROW
+};
+
+struct DTypeInfo {
+    DType id;
+    const char* name;
+    int bits;
+    std::uint8_t dlpack_code;
+};
+
+inline constexpr std::array kDTypes = {
+#define TCGEMM_ROW(id, name, bits, dlpack_code) DTypeInfo{DType::id, name, bits, dlpack_code},
+    TCGEMM_DTYPES(TCGEMM_ROW)
+#undef TCGEMM_ROW
+};
+
+constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<std::size_t>(dtype)]; }
+constexpr const char* name(DType dtype) { return info(dtype).name; }
+constexpr int size_of(DType dtype) { return info(dtype).bits / 8; }  // bytes
+constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
+
+// What the elements of A and B are rounded to (to nearest even) before they are multiplied.
+// `automatic` keeps what the operands hold: the widest of their dtypes.
+#define TCGEMM_PRECISIONS(ROW) \
+    ROW(automatic)             \
+    ROW(fp16)                  \
+    ROW(bf16)                  \
+    ROW(tf32)                  \
+    ROW(fp32)                  \
+    ROW(fp64)                  \
+    ROW(int8)                  \
+    ROW(fp8_e4m3)              \
+    ROW(fp8_e5m2)
+
+// What the products are summed in. `automatic`: FP32 for fp16, bf16 and fp32; FP64 for fp64; INT32
+// for int8. `promoted` adds partial sums to a second FP32 accumulator.
+#define TCGEMM_ACCUMULATES(ROW) \
+    ROW(automatic)              \
+    ROW(fp16)                   \
+    ROW(fp32)                   \
+    ROW(promoted)               \
+    ROW(fp64)                   \
+    ROW(int32)
+
+// run_to_run: same build, device model and problem give the same bits, on any stream or thread.
+// batch_invariant: besides, a row of D does not depend on M, on the batch or on its place in it.
+#define TCGEMM_DETERMINISMS(ROW) \
+    ROW(run_to_run)              \
+    ROW(batch_invariant)
+
+#define TCGEMM_VALUE(id) id,
+#define TCGEMM_NAME(id) #id,
+enum class Precision : std::uint8_t { TCGEMM_PRECISIONS(TCGEMM_VALUE) };
+enum class Accumulate : std::uint8_t { TCGEMM_ACCUMULATES(TCGEMM_VALUE) };
+enum class Determinism : std::uint8_t { TCGEMM_DETERMINISMS(TCGEMM_VALUE) };
+
+inline constexpr std::array kPrecisionNames = {TCGEMM_PRECISIONS(TCGEMM_NAME)};
+inline constexpr std::array kAccumulateNames = {TCGEMM_ACCUMULATES(TCGEMM_NAME)};
+inline constexpr std::array kDeterminismNames = {TCGEMM_DETERMINISMS(TCGEMM_NAME)};
+#undef TCGEMM_VALUE
+#undef TCGEMM_NAME
+
+constexpr const char* name(Precision p) { return kPrecisionNames[static_cast<std::size_t>(p)]; }
+constexpr const char* name(Accumulate a) { return kAccumulateNames[static_cast<std::size_t>(a)]; }
+constexpr const char* name(Determinism d) { return kDeterminismNames[static_cast<std::size_t>(d)]; }
+
+}  // namespace tcgemm

@@ -1,0 +1,104 @@
+// A Plan is a checked problem with the kernel, the packing and the split that were chosen for it.
+// Making one costs microseconds to tens of microseconds; running it only launches.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tcgemm/device.hpp"
+#include "tcgemm/export.h"
+#include "tcgemm/problem.hpp"
+#include "tcgemm/stream.hpp"
+
+namespace tcgemm {
+
+// Addresses of element (0, 0) of batch 0, on the plan's device. `c` may be null where beta = 0, `a`
+// and `b` where alpha = 0 or K = 0, and any where it has no elements.
+struct GemmPointers {
+    const void* a = nullptr;
+    const void* b = nullptr;
+    const void* c = nullptr;
+    void* d = nullptr;
+};
+
+// Held at accumulator precision. int8 products take whole numbers only.
+struct GemmScalars {
+    double alpha = 1.0;
+    double beta = 0.0;
+};
+
+class TCGEMM_API Plan {
+   public:
+    // Checks the problem and chooses a kernel. Throws ShapeError, DTypeError, LayoutError,
+    // UnsupportedError, DeviceError, or NoKernelError that lists each kernel's reason.
+    // TCGEMM_FORCE_FAMILY and TCGEMM_FORCE_KERNEL (environment) limit the choice.
+    Plan(const GemmProblem& problem, Device device);
+    ~Plan();
+    Plan(Plan&&) noexcept;
+    Plan& operator=(Plan&&) noexcept;
+
+    const std::string& kernel() const noexcept;  // "sm70_wmma_f16_128x256x32"
+    const std::string& family() const noexcept;  // "sm70_wmma"
+    Device device() const noexcept;
+    const GemmProblem& problem() const noexcept;  // as it was given
+    Precision precision() const noexcept;         // resolved, never automatic
+    Accumulate accumulate() const noexcept;       // resolved, never automatic
+    int split_k() const noexcept;
+    std::size_t workspace_bytes() const noexcept;
+    std::string describe() const;  // one line a decision, for people
+
+    // Launches on `stream` (ignored on the CPU, where the call returns with D written). Nothing is
+    // allocated and nothing waits, so the call can be captured into a CUDA graph. `workspace`:
+    // workspace_bytes() bytes on the plan's device, aligned to 256, free for use in stream order.
+    // Throws LayoutError (null, misaligned or overlapping operands), CudaError.
+    void run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream,
+             void* workspace, std::size_t workspace_bytes) const;
+    // The same with a workspace out of the library's pool, in stream order. Throws OutOfMemory.
+    void run(const GemmPointers& pointers, const GemmScalars& scalars = {},
+             StreamView stream = {}) const;
+
+   private:
+    struct Impl;
+    std::unique_ptr<const Impl> impl_;
+};
+
+// The plan of an equal problem made before, or a new one that is kept. Thread safe.
+TCGEMM_API std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device device);
+TCGEMM_API void clear_plan_cache();
+
+// D = alpha * A B + beta * C through a cached plan and a workspace out of the library's pool.
+TCGEMM_API void gemm(const GemmProblem& problem, Device device, const GemmPointers& pointers,
+                     const GemmScalars& scalars = {}, StreamView stream = {});
+
+struct KernelDescription {
+    std::string family;
+    std::string name;
+    std::string tile;           // "128x256x32" (block M x N x K), empty where there is none
+    std::string architectures;  // as built: "70-real;75-real;90-virtual", empty for the host
+};
+// Every kernel of this build, in the order of preference.
+TCGEMM_API std::vector<KernelDescription> kernels();
+
+struct KernelVerdict {
+    std::string family;
+    std::string name;
+    std::string reason;  // why the kernel refuses; empty: it accepts
+};
+// What each kernel says of a problem. Throws as Plan's constructor does for a malformed problem.
+// `device` may be a made-up one (compute capability of a card that is not there).
+TCGEMM_API std::vector<KernelVerdict> explain(const GemmProblem& problem,
+                                              const DeviceProperties& device);
+
+struct BuildInfo {
+    std::string version;
+    std::string cuda_version;   // "12.4", empty for a host-only build
+    std::string compiler;       // host compiler
+    std::string build_type;     // "Release"
+    std::string architectures;  // all that any kernel was built for, "70-real;..."
+    std::string commit;         // empty where unknown
+};
+TCGEMM_API const BuildInfo& build_info();
+
+}  // namespace tcgemm

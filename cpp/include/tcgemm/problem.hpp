@@ -1,0 +1,49 @@
+// The statement of a matrix product: D = alpha * A B + beta * C, for a batch of matrices.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "tcgemm/dtype.hpp"
+#include "tcgemm/epilogue.hpp"
+
+namespace tcgemm {
+
+inline constexpr int kMaxBatchDims = 8;
+using BatchDims = std::array<std::int64_t, kMaxBatchDims>;
+
+// How one operand lies in memory. Element (i, j) of batch (p, q, ..) is at
+//   data[p * batch_stride[0] + q * batch_stride[1] + .. + i * row_stride + j * col_stride].
+// Strides count elements and may be negative; 0 repeats an element (not allowed for D).
+struct Operand {
+    DType dtype = DType::f32;
+    std::int64_t row_stride = 0;
+    std::int64_t col_stride = 0;
+    BatchDims batch_stride{};
+    // Bytes: a power of two, at most 16, that divides the address of element (0, 0) of every run.
+    int alignment = 16;
+
+    static constexpr Operand row_major(DType dtype, std::int64_t leading_dimension) {
+        return {dtype, leading_dimension, 1, {}, 16};
+    }
+    static constexpr Operand col_major(DType dtype, std::int64_t leading_dimension) {
+        return {dtype, 1, leading_dimension, {}, 16};
+    }
+};
+
+// A plain description without pointers: two products with equal problems share a Plan.
+struct GemmProblem {
+    std::int64_t m = 0;  // rows of A, C and D
+    std::int64_t n = 0;  // columns of B, C and D
+    std::int64_t k = 0;  // columns of A, rows of B
+    int batch_rank = 0;  // 0: one product
+    BatchDims batch_shape{};
+    Operand a, b, d;
+    Operand c;  // same dtype as D; not read where beta = 0
+    Precision precision = Precision::automatic;
+    Accumulate accumulate = Accumulate::automatic;
+    Determinism determinism = Determinism::run_to_run;
+    Epilogue epilogue = Epilogue::linear;
+};
+
+}  // namespace tcgemm

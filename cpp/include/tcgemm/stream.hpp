@@ -1,0 +1,61 @@
+// CUDA streams and events: owners (Stream, Event) and the view that functions take (StreamView).
+#pragma once
+
+#include "tcgemm/export.h"
+
+struct CUstream_st;  // what cudaStream_t points to: no CUDA header is needed to use this one
+struct CUevent_st;
+
+namespace tcgemm {
+
+using StreamHandle = ::CUstream_st*;
+using EventHandle = ::CUevent_st*;
+
+// A stream that somebody else owns. The default is CUDA's legacy default stream.
+class StreamView {
+   public:
+    constexpr StreamView() noexcept = default;
+    constexpr StreamView(StreamHandle handle) noexcept : handle_(handle) {}  // NOLINT: a view
+    constexpr StreamHandle get() const noexcept { return handle_; }
+    TCGEMM_API void synchronize() const;   // throws CudaError
+    TCGEMM_API bool is_capturing() const;  // throws CudaError
+
+   private:
+    StreamHandle handle_ = nullptr;
+};
+
+// A non-blocking stream of one device, destroyed with its owner. Move-only.
+class TCGEMM_API Stream {
+   public:
+    explicit Stream(int device);
+    ~Stream();
+    Stream(Stream&& other) noexcept;
+    Stream& operator=(Stream&& other) noexcept;
+    StreamView view() const noexcept { return handle_; }
+    operator StreamView() const noexcept { return handle_; }
+    int device() const noexcept { return device_; }
+
+   private:
+    int device_ = -1;
+    StreamHandle handle_ = nullptr;
+};
+
+// An event of one device, destroyed with its owner. Move-only.
+class TCGEMM_API Event {
+   public:
+    explicit Event(int device, bool timing = false);
+    ~Event();
+    Event(Event&& other) noexcept;
+    Event& operator=(Event&& other) noexcept;
+    int device() const noexcept { return device_; }
+    void record(StreamView stream);
+    void synchronize() const;
+    void wait_on(StreamView stream) const;             // `stream` goes on after this event
+    float milliseconds_since(const Event& start) const;  // both made with timing = true
+
+   private:
+    int device_ = -1;
+    EventHandle handle_ = nullptr;
+};
+
+}  // namespace tcgemm

@@ -1,0 +1,46 @@
+// The few CUDA runtime calls that the library makes from host code. runtime_cuda.cpp implements them;
+// runtime_none.cpp stands in for a host-only build and throws DeviceError.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tcgemm/device.hpp"
+#include "tcgemm/stream.hpp"
+
+namespace tcgemm::runtime {
+
+// Number of usable devices; `reason` says why it is 0. Does not throw, makes no context.
+int device_count(std::string* reason) noexcept;
+DeviceProperties device_properties(int device);
+int current_device();
+void set_device(int device);
+void set_device_noexcept(int device) noexcept;
+
+void* allocate_async(std::size_t bytes, int device, StreamHandle stream);
+void free_async(void* data, int device, StreamHandle stream) noexcept;
+void trim_pool(int device);
+void* allocate_pinned(std::size_t bytes, int device);
+void free_pinned(void* data) noexcept;
+void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream);
+void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                   std::size_t row_bytes, std::size_t rows, StreamHandle stream);
+
+StreamHandle create_stream();
+void destroy_stream(StreamHandle stream) noexcept;
+void synchronize_stream(StreamHandle stream);
+bool is_capturing(StreamHandle stream);
+EventHandle create_event(bool timing);
+void destroy_event(EventHandle event) noexcept;
+void record_event(EventHandle event, StreamHandle stream);
+void synchronize_event(EventHandle event);
+void wait_event(StreamHandle stream, EventHandle event);
+float elapsed_ms(EventHandle start, EventHandle stop);
+
+// After a kernel launch: throws CudaError that names the kernel. Reads and clears the error.
+void check_launch(const char* kernel_name);
+// Before a launch: throws CudaError where an earlier call of the process left an error behind that
+// makes the device unusable ("not caused by tcgemm").
+void check_no_earlier_error();
+
+}  // namespace tcgemm::runtime

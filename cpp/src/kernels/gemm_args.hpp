@@ -1,0 +1,53 @@
+// What a kernel is given: plain data, passed by value to the GPU. Strides count elements.
+#pragma once
+
+#include <cstdint>
+
+#include "tcgemm/dtype.hpp"
+#include "tcgemm/problem.hpp"
+
+#if defined(__CUDACC__)
+#define TCGEMM_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define TCGEMM_HOST_DEVICE inline
+#endif
+
+namespace tcgemm {
+
+struct BatchShape {
+    int rank = 0;
+    std::int64_t count = 1;  // product of the extents
+    std::int64_t extent[kMaxBatchDims] = {};
+};
+
+struct MatrixView {
+    void* data = nullptr;
+    std::int64_t row_stride = 0;
+    std::int64_t col_stride = 0;
+    std::int64_t batch_stride[kMaxBatchDims] = {};
+    DType dtype = DType::f32;
+};
+
+struct GemmArgs {
+    std::int64_t m = 0, n = 0, k = 0;  // k = 0 where alpha = 0: A and B are not read then
+    BatchShape batch;
+    MatrixView a, b;  // never written
+    MatrixView c;     // read only where beta != 0; dtype equals d's
+    MatrixView d;     // unit column stride unless neither stride of the user's D is 1
+    double alpha = 1.0, beta = 0.0;
+    void* workspace = nullptr;  // Schedule::workspace_bytes of it, aligned to 256
+};
+
+// Element offset of a batch: `index` counts the batches in row-major order of the extents.
+TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape& shape, const std::int64_t* stride,
+                                             std::int64_t index) {
+    std::int64_t offset = 0;
+    for (int dim = shape.rank - 1; dim > 0; --dim) {
+        const std::int64_t rest = index / shape.extent[dim];
+        offset += (index - rest * shape.extent[dim]) * stride[dim];
+        index = rest;
+    }
+    return shape.rank > 0 ? offset + index * stride[0] : offset;
+}
+
+}  // namespace tcgemm

@@ -1,0 +1,59 @@
+// A kernel as the registry sees it: a constant row of data. A family is an ordered list of rows.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "kernels/gemm_args.hpp"
+#include "problem/valid_problem.hpp"
+#include "tcgemm/device.hpp"
+#include "tcgemm/stream.hpp"
+
+namespace tcgemm {
+
+// Sizes in elements; zeros for a kernel without tiles. The value that the kernel was compiled with.
+struct TileConfig {
+    int block_m = 0, block_n = 0, block_k = 0;
+    int warp_m = 0, warp_n = 0;
+    int threads = 0;  // a block
+};
+
+// The form in which a kernel takes A and B. What does not have it is packed by the plan first.
+struct OperandNeeds {
+    // true: any dtype, the kernel rounds to compute_dtype() by itself. false: exactly compute_dtype().
+    bool any_dtype = false;
+    // 0: any strides. Otherwise one stride is 1, and the address, the other stride and all batch
+    // strides are multiples of so many bytes (where their extent is more than 1).
+    int vector_bytes = 0;
+};
+
+struct Schedule {
+    int split_k = 1;
+    std::size_t workspace_bytes = 0;
+    double cost_us = 0;  // the family's cost model, to compare rows of one family
+};
+
+struct KernelInfo {
+    const char* name;  // family_dtype_tile..., unique
+    TileConfig tile;
+    OperandNeeds needs;
+    // Why the kernel can't compute the problem there; empty: it can. The one predicate: selection,
+    // forcing, tests and the support table all ask it. Sees the operands before packing, and must
+    // not judge what packing mends (dtype, strides, alignment of A and B).
+    std::string (*rejects)(const ValidProblem& problem, const DeviceProperties& device);
+    // A pure function of problem and device.
+    Schedule (*schedule)(const ValidProblem& problem, const DeviceProperties& device);
+    // A and B have the form that `needs` asks for. The current device is the right one. On a GPU:
+    // launches only, errors by throwing (runtime::check_launch); never called for an empty problem.
+    void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
+};
+
+// Each family's family.cu (or .cpp) defines `Family <family>::family()`; kernels/CMakeLists.txt
+// puts the families in order of preference.
+struct Family {
+    const KernelInfo* kernels;
+    int kernel_count;
+    bool on_cpu;  // takes host memory; all others take device memory
+};
+
+}  // namespace tcgemm

@@ -1,0 +1,47 @@
+// A problem that was checked: the only way from GemmProblem to a Plan. Every later step trusts it.
+#pragma once
+
+#include <cstdint>
+
+#include "tcgemm/problem.hpp"
+
+namespace tcgemm {
+
+// Canonical form, so that kernels see fewer cases:
+//  - D has unit column stride wherever one of its strides is 1: a column-major D is computed as
+//    D^T = B^T A^T (`transposed()`; A and B, m and n trade places and all strides with them);
+//  - batch dimensions of extent 1 are gone and neighbours that one stride can walk are merged;
+//  - the stride of a dimension of extent 1 is what a packed row-major matrix would have;
+//  - precision and accumulate are resolved, never `automatic`.
+class ValidProblem {
+   public:
+    // The one maker. Throws ShapeError, DTypeError, LayoutError or UnsupportedError.
+    static ValidProblem check(const GemmProblem& problem);
+
+    const GemmProblem& operator*() const { return problem_; }
+    const GemmProblem* operator->() const { return &problem_; }
+    const GemmProblem& as_given() const { return given_; }
+
+    bool transposed() const { return transposed_; }
+    DType compute_dtype() const { return compute_dtype_; }  // A and B are rounded to it
+    std::int64_t batch_count() const { return batch_count_; }
+    bool empty() const { return problem_.m == 0 || problem_.n == 0 || batch_count_ == 0; }
+
+   private:
+    ValidProblem() = default;
+    GemmProblem problem_, given_;
+    bool transposed_ = false;
+    DType compute_dtype_ = DType::f32;
+    std::int64_t batch_count_ = 1;
+};
+
+// Lowest and highest element offset that the operand touches, relative to element (0, 0).
+struct OffsetRange {
+    std::int64_t low = 0, high = 0;
+};
+// Of a rows x cols operand of `problem`'s batch. Throws ShapeError where an offset in bytes leaves
+// int64; `operand_name` is for the message.
+OffsetRange offset_range(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
+                         std::int64_t cols, const char* operand_name);
+
+}  // namespace tcgemm
