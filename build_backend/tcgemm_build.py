@@ -1,0 +1,132 @@
+"""PEP 517 backend: scikit-build-core, plus a CUDA compiler from PyPI where the machine has none.
+
+`pip install .` must give the CUDA build with nothing but a C++ compiler and pip. A machine with a CUDA toolkit must not
+download a second one (130 MB), so the compiler wheels are requirements only where no usable nvcc is found.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from scikit_build_core import build as _backend
+from scikit_build_core.build import (
+    build_sdist,
+    get_requires_for_build_sdist,
+)
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+]
+
+MINIMUM_CUDA = (12, 4)
+
+# One minor version for all parts. 13.0 has the smallest wheels, and its PTX loads with every driver that runs CUDA 13.
+COMPILER_WHEELS = [
+    "nvidia-cuda-nvcc==13.0.*",
+    "nvidia-nvvm==13.0.*",
+    "nvidia-cuda-crt==13.0.*",
+    "nvidia-cuda-runtime==13.0.*",
+    "nvidia-cuda-cccl==13.0.*",
+]
+
+Settings = dict[str, Any] | None
+
+
+def say(message: str) -> None:
+    print(f"*** tcgemm: {message}", file=sys.stderr, flush=True)
+
+
+def cuda_wanted(settings: Settings) -> bool:
+    """TCGEMM_CUDA from `--config-settings=cmake.define.TCGEMM_CUDA=...`, else from the environment, else ON."""
+    value = os.environ.get("TCGEMM_CUDA", "ON")
+    for key in ("cmake.define.TCGEMM_CUDA", "skbuild.cmake.define.TCGEMM_CUDA"):
+        value = (settings or {}).get(key, value)
+    return str(value).upper() not in {"OFF", "0", "FALSE", "NO", "N"}
+
+
+def nvcc_version(nvcc: str) -> tuple[int, int] | None:
+    try:
+        text = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    match = re.search(r"release (\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def candidates() -> list[str]:
+    """Every place where an nvcc may be, best first: CUDACXX, CUDA_HOME, PATH, the usual folders, installed wheels."""
+    found = [os.environ.get("CUDACXX")]
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            found.append(f"{os.environ[variable]}/bin/nvcc")
+    found.append(shutil.which("nvcc"))
+    for pattern in ("/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-*", "/opt/cuda-*"):
+        found += sorted(glob.glob(f"{pattern}/bin/nvcc"), reverse=True)
+    found += [str(Path(folder, "nvidia/cu13/bin/nvcc")) for folder in sys.path]
+    return [shutil.which(path) or path for path in found if path and shutil.which(path)]
+
+
+def find_nvcc() -> str | None:
+    for nvcc in candidates():
+        version = nvcc_version(nvcc)
+        if version and version >= MINIMUM_CUDA:
+            return nvcc
+        shown = ".".join(map(str, version)) if version else "of no known version"
+        say(f"passing over {nvcc}: it is {shown}, {MINIMUM_CUDA[0]}.{MINIMUM_CUDA[1]} or newer is needed")
+    return None
+
+
+def compiler_requirements(settings: Settings) -> list[str]:
+    if not cuda_wanted(settings):
+        return []
+    nvcc = find_nvcc()
+    if nvcc:
+        say(f"using {nvcc}")
+        return []
+    say("no usable nvcc on this machine: taking CUDA 13's compiler from PyPI for the build")
+    say("(CUDACXX or CUDA_HOME names another one; TCGEMM_CUDA=OFF builds for the CPU alone)")
+    return COMPILER_WHEELS
+
+
+def export_nvcc(settings: Settings) -> None:
+    """Hands the chosen compiler to CMake, so that CMake does no search of its own."""
+    if cuda_wanted(settings):
+        nvcc = find_nvcc()
+        if not nvcc:
+            raise SystemExit(
+                "tcgemm: no CUDA compiler. Set CUDACXX or CUDA_HOME to CUDA 12.4 or newer, install "
+                f"{' '.join(COMPILER_WHEELS)}, or set TCGEMM_CUDA=OFF for a build for the CPU alone."
+            )
+        os.environ["CUDACXX"] = nvcc
+
+
+def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
+    return _backend.get_requires_for_build_wheel(config_settings) + compiler_requirements(config_settings)
+
+
+def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
+    return _backend.get_requires_for_build_editable(config_settings) + compiler_requirements(config_settings)
+
+
+def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+    export_nvcc(config_settings)
+    return _backend.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
+    export_nvcc(config_settings)
+    return _backend.build_editable(wheel_directory, config_settings, metadata_directory)

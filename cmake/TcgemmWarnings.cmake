@@ -1,0 +1,11 @@
+# Warnings of the project's own sources, on a target that is linked privately: no consumer inherits them.
+add_library(tcgemm_warnings INTERFACE)
+set(tcgemm_warning_flags -Wall -Wextra)
+if(TCGEMM_WERROR)
+    list(APPEND tcgemm_warning_flags -Werror)
+endif()
+list(JOIN tcgemm_warning_flags "," tcgemm_host_warning_flags)
+target_compile_options(tcgemm_warnings INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${tcgemm_warning_flags}>
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${tcgemm_host_warning_flags}>
+    $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${TCGEMM_WERROR}>>:-Werror=all-warnings>)
