@@ -19,6 +19,8 @@ from scikit_build_core import build as _backend
 from scikit_build_core.build import (
     build_sdist,
     get_requires_for_build_sdist,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
 )
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "get_requires_for_build_editable",
     "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
 ]
 
 MINIMUM_CUDA = (12, 4)

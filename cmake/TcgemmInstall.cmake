@@ -6,7 +6,7 @@ install(TARGETS tcgemm EXPORT tcgemm-targets)
 install(EXPORT tcgemm-targets NAMESPACE tcgemm:: DESTINATION ${config_dir})
 # The static library has its own file: its consumers need a CUDA toolkit for the static runtime, those of the shared
 # library need none.
-if(TCGEMM_INSTALL_STATIC)
+if(TCGEMM_BUILD_STATIC)
     install(TARGETS tcgemm_static EXPORT tcgemm-static-targets)
     install(EXPORT tcgemm-static-targets NAMESPACE tcgemm:: DESTINATION ${config_dir})
 endif()
