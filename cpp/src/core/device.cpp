@@ -1,0 +1,76 @@
+#include "tcgemm/device.hpp"
+
+#include <sched.h>
+
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "core/runtime.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm {
+namespace {
+
+DeviceProperties read_cpu_properties() {
+    DeviceProperties cpu;
+    cpu.device = Device::cpu();
+    cpu.name = "CPU";
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);) {
+        if (line.rfind("model name", 0) == 0) {
+            cpu.name = line.substr(line.find(':') + 2);
+            break;
+        }
+    }
+    cpu.sm_count = static_cast<int>(std::thread::hardware_concurrency());
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof(usable), &usable) == 0) cpu.sm_count = CPU_COUNT(&usable);
+    return cpu;
+}
+
+}  // namespace
+
+int cuda_device_count() noexcept { return runtime::device_count(nullptr); }
+
+std::string cuda_unavailable_reason() {
+    std::string reason;
+    return runtime::device_count(&reason) > 0 ? std::string() : reason;
+}
+
+const DeviceProperties& properties(Device device) {
+    static const DeviceProperties cpu = read_cpu_properties();
+    if (device.is_cpu()) return cpu;
+
+    constexpr int kMaxDevices = 64;
+    static std::mutex mutex;
+    static std::unique_ptr<const DeviceProperties> known[kMaxDevices];
+    std::string reason;
+    const int count = runtime::device_count(&reason);
+    if (device.ordinal >= count || device.ordinal >= kMaxDevices) {
+        throw DeviceError("device cuda:" + std::to_string(device.ordinal) + " does not exist: " +
+                          (count == 0 ? reason : "CUDA devices are numbered 0 to " +
+                                                     std::to_string(count - 1)));
+    }
+    const std::lock_guard<std::mutex> lock(mutex);
+    auto& slot = known[device.ordinal];
+    if (!slot) {
+        slot = std::make_unique<const DeviceProperties>(runtime::device_properties(device.ordinal));
+    }
+    return *slot;
+}
+
+DeviceGuard::DeviceGuard(Device device) {
+    if (device.is_cpu()) return;
+    const int current = runtime::current_device();
+    if (current == device.ordinal) return;
+    runtime::set_device(device.ordinal);
+    previous_ = current;
+}
+
+DeviceGuard::~DeviceGuard() {
+    if (previous_ >= 0) runtime::set_device_noexcept(previous_);
+}
+
+}  // namespace tcgemm

@@ -1,0 +1,197 @@
+#include <cuda_runtime_api.h>
+
+#include <mutex>
+#include <utility>
+
+#include "core/runtime.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::runtime {
+namespace {
+
+std::string describe(cudaError_t status) {
+    return std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
+}
+
+void check(cudaError_t status, const char* call) {
+    if (status == cudaSuccess) return;
+    (void)cudaGetLastError();  // not sticky ones go: the next call starts clean
+    throw CudaError(std::string(call) + " failed with " + describe(status), status);
+}
+#define TCGEMM_CHECK(call) check(call, #call)
+
+// The library's own pool: freed memory stays in it until release_unused_memory(), so that a
+// workspace costs no driver call after the first; the user's default pool keeps its settings.
+constexpr int kMaxDevices = 64;
+struct Pool {
+    std::once_flag once;
+    cudaMemPool_t handle = nullptr;  // null where the device has no stream-ordered allocation
+};
+Pool& pool_of(int device) {
+    static Pool pools[kMaxDevices];
+    Pool& pool = pools[device];
+    std::call_once(pool.once, [&] {
+        int supported = 0;
+        TCGEMM_CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device));
+        if (!supported) return;
+        cudaMemPoolProps properties = {};
+        properties.allocType = cudaMemAllocationTypePinned;
+        properties.location.type = cudaMemLocationTypeDevice;
+        properties.location.id = device;
+        TCGEMM_CHECK(cudaMemPoolCreate(&pool.handle, &properties));
+        unsigned long long keep_all = ~0ull;
+        TCGEMM_CHECK(
+            cudaMemPoolSetAttribute(pool.handle, cudaMemPoolAttrReleaseThreshold, &keep_all));
+    });
+    return pool;
+}
+
+}  // namespace
+
+int device_count(std::string* reason) noexcept {
+    int count = 0;
+    const cudaError_t status = cudaGetDeviceCount(&count);
+    if (status == cudaSuccess && count > 0) return count;
+    (void)cudaGetLastError();
+    if (reason) {
+        if (status == cudaErrorInsufficientDriver) {
+            int driver = 0;
+            (void)cudaDriverGetVersion(&driver);
+            *reason = driver == 0 ? "no NVIDIA driver is installed"
+                                  : "the NVIDIA driver is too old for this build";
+        } else if (status == cudaErrorNoDevice || status == cudaSuccess) {
+            *reason = "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)";
+        } else {
+            *reason = describe(status);
+        }
+    }
+    return 0;
+}
+
+DeviceProperties device_properties(int device) {
+    cudaDeviceProp raw = {};
+    TCGEMM_CHECK(cudaGetDeviceProperties(&raw, device));
+    DeviceProperties result;
+    result.device = Device::cuda(device);
+    result.name = raw.name;
+    result.cc_major = raw.major;
+    result.cc_minor = raw.minor;
+    result.sm_count = raw.multiProcessorCount;
+    result.shared_memory_per_block = static_cast<std::int64_t>(raw.sharedMemPerBlockOptin);
+    result.l2_bytes = raw.l2CacheSize;
+    result.total_memory = static_cast<std::int64_t>(raw.totalGlobalMem);
+    TCGEMM_CHECK(cudaDeviceGetAttribute(&result.clock_khz, cudaDevAttrClockRate, device));
+    return result;
+}
+
+int current_device() {
+    int device = 0;
+    TCGEMM_CHECK(cudaGetDevice(&device));
+    return device;
+}
+void set_device(int device) { TCGEMM_CHECK(cudaSetDevice(device)); }
+void set_device_noexcept(int device) noexcept { (void)cudaSetDevice(device); }
+
+void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
+    void* data = nullptr;
+    const Pool& pool = pool_of(device);
+    const cudaError_t status = pool.handle
+                                   ? cudaMallocFromPoolAsync(&data, bytes, pool.handle, stream)
+                                   : cudaMalloc(&data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        throw OutOfMemory("cuda:" + std::to_string(device) + " has no " + std::to_string(bytes) +
+                          " bytes left for a workspace; free memory on the device");
+    }
+    check(status, "allocation of device memory");
+    return data;
+}
+
+void free_async(void* data, int device, StreamHandle stream) noexcept {
+    // A device error makes the free fail too; it is reported where the work is waited for.
+    if (pool_of(device).handle) {
+        (void)cudaFreeAsync(data, stream);
+    } else {
+        (void)cudaFree(data);
+    }
+}
+
+void trim_pool(int device) {
+    const Pool& pool = pool_of(device);
+    if (pool.handle) TCGEMM_CHECK(cudaMemPoolTrimTo(pool.handle, 0));
+}
+
+void* allocate_pinned(std::size_t bytes, int device) {
+    void* data = nullptr;
+    const cudaError_t status = cudaMallocHost(&data, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        throw OutOfMemory("no " + std::to_string(bytes) +
+                          " bytes of page-locked host memory for cuda:" + std::to_string(device));
+    }
+    check(status, "cudaMallocHost");
+    return data;
+}
+void free_pinned(void* data) noexcept { (void)cudaFreeHost(data); }
+
+void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+    TCGEMM_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+}
+void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                   std::size_t row_bytes, std::size_t rows, StreamHandle stream) {
+    TCGEMM_CHECK(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, row_bytes, rows,
+                                   cudaMemcpyDefault, stream));
+}
+
+StreamHandle create_stream() {
+    StreamHandle stream = nullptr;
+    TCGEMM_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    return stream;
+}
+void destroy_stream(StreamHandle stream) noexcept { (void)cudaStreamDestroy(stream); }
+void synchronize_stream(StreamHandle stream) { TCGEMM_CHECK(cudaStreamSynchronize(stream)); }
+bool is_capturing(StreamHandle stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    TCGEMM_CHECK(cudaStreamIsCapturing(stream, &status));
+    return status != cudaStreamCaptureStatusNone;
+}
+EventHandle create_event(bool timing) {
+    EventHandle event = nullptr;
+    TCGEMM_CHECK(
+        cudaEventCreateWithFlags(&event, timing ? cudaEventDefault : cudaEventDisableTiming));
+    return event;
+}
+void destroy_event(EventHandle event) noexcept { (void)cudaEventDestroy(event); }
+void record_event(EventHandle event, StreamHandle stream) {
+    TCGEMM_CHECK(cudaEventRecord(event, stream));
+}
+void synchronize_event(EventHandle event) { TCGEMM_CHECK(cudaEventSynchronize(event)); }
+void wait_event(StreamHandle stream, EventHandle event) {
+    TCGEMM_CHECK(cudaStreamWaitEvent(stream, event, 0));
+}
+float elapsed_ms(EventHandle start, EventHandle stop) {
+    float milliseconds = 0;
+    TCGEMM_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
+    return milliseconds;
+}
+
+void check_launch(const char* kernel_name) {
+    const cudaError_t status = cudaGetLastError();
+    if (status == cudaSuccess) return;
+    throw CudaError("launch of " + std::string(kernel_name) + " failed with " + describe(status),
+                    status);
+}
+
+void check_no_earlier_error() {
+    const cudaError_t status = cudaPeekAtLastError();
+    if (status == cudaSuccess) return;
+    // Not sticky ones are cleared by reading them; a sticky one comes back at once.
+    (void)cudaGetLastError();
+    if (cudaFree(nullptr) == cudaSuccess && cudaPeekAtLastError() == cudaSuccess) return;
+    throw CudaError("the device was already in error before tcgemm launched anything: " +
+                        describe(status) + ". An earlier kernel of this process faulted; the " +
+                        "process has to be restarted",
+                    status);
+}
+
+}  // namespace tcgemm::runtime

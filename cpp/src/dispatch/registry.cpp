@@ -1,0 +1,59 @@
+#include "dispatch/registry.hpp"
+
+#include <cstdlib>
+#include <sstream>
+
+#include "tcgemm/plan.hpp"
+
+// families.inc is written by cmake/TcgemmFamily.cmake: TCGEMM_FAMILY(name, "architectures") each.
+#define TCGEMM_FAMILY(name, architectures) \
+    namespace tcgemm::name {               \
+    const Family& family();                \
+    }
+#include "families.inc"
+#undef TCGEMM_FAMILY
+
+namespace tcgemm {
+
+const std::vector<RegisteredFamily>& registered_families() {
+    static const std::vector<RegisteredFamily> families = {
+#define TCGEMM_FAMILY(name, architectures) {#name, architectures, &name::family()},
+#include "families.inc"
+#undef TCGEMM_FAMILY
+    };
+    return families;
+}
+
+bool runs_on(const std::string& architectures, int cc) {
+    std::istringstream list(architectures);
+    for (std::string entry; std::getline(list, entry, ';');) {
+        char* suffix = nullptr;
+        const int built = static_cast<int>(std::strtol(entry.c_str(), &suffix, 10));
+        const std::string kind = suffix;
+        if (kind == "-virtual" ? built <= cc
+            : kind == "a"      ? built == cc
+                               : built / 10 == cc / 10 && built <= cc) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::vector<KernelDescription> kernels() {
+    std::vector<KernelDescription> result;
+    for (const RegisteredFamily& entry : registered_families()) {
+        for (int i = 0; i < entry.family->kernel_count; ++i) {
+            const KernelInfo& kernel = entry.family->kernels[i];
+            const TileConfig& t = kernel.tile;
+            std::string tile;
+            if (t.block_m > 0) {
+                tile = std::to_string(t.block_m) + "x" + std::to_string(t.block_n) + "x" +
+                       std::to_string(t.block_k);
+            }
+            result.push_back({entry.name, kernel.name, tile, entry.architectures});
+        }
+    }
+    return result;
+}
+
+}  // namespace tcgemm

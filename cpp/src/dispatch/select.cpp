@@ -1,0 +1,107 @@
+#include "dispatch/select.hpp"
+
+#include <cstdlib>
+
+#include "pack/pack.hpp"
+#include "tcgemm/error.hpp"
+#include "tcgemm/plan.hpp"
+
+namespace tcgemm {
+namespace {
+
+std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kernel,
+                           const ValidProblem& problem, const DeviceProperties& device) {
+    if (entry.family->on_cpu != device.device.is_cpu()) {
+        return entry.family->on_cpu ? "takes host memory, the operands are on a GPU"
+                                    : "takes GPU memory, the operands are on the CPU";
+    }
+    if (!entry.family->on_cpu && !runs_on(entry.architectures, device.cc())) {
+        return "built for " + std::string(entry.architectures) + ", the device has sm_" +
+               std::to_string(device.cc());
+    }
+    if (std::string reason = kernel.rejects(problem, device); !reason.empty()) return reason;
+    if (!kernel.needs.any_dtype) {
+        for (const DType from : {problem->a.dtype, problem->b.dtype}) {
+            const DType to = problem.compute_dtype();
+            if (from != to && !pack::converts(from, to)) {
+                return std::string("no conversion from ") + name(from) + " to " + name(to);
+            }
+        }
+    }
+    return {};
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+}  // namespace
+
+Forced forced_by_environment() {
+    Forced forced{variable("TCGEMM_FORCE_FAMILY"), variable("TCGEMM_FORCE_KERNEL")};
+    if (forced.family.empty() && forced.kernel.empty()) return forced;
+    bool family_known = forced.family.empty(), kernel_known = forced.kernel.empty();
+    std::string families;
+    for (const RegisteredFamily& entry : registered_families()) {
+        families += std::string(families.empty() ? "" : ", ") + entry.name;
+        family_known = family_known || forced.family == entry.name;
+        for (int i = 0; i < entry.family->kernel_count; ++i) {
+            kernel_known = kernel_known || forced.kernel == entry.family->kernels[i].name;
+        }
+    }
+    if (!family_known) {
+        throw InvalidArgument("TCGEMM_FORCE_FAMILY is \"" + forced.family +
+                              "\", which is none of this build's families: " + families);
+    }
+    if (!kernel_known) {
+        throw InvalidArgument("TCGEMM_FORCE_KERNEL is \"" + forced.kernel +
+                              "\", which is none of this build's kernels; tcgemm.kernels() and "
+                              "`python -m tcgemm info` list them");
+    }
+    return forced;
+}
+
+Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
+    std::string reasons;
+    for (const RegisteredFamily& entry : registered_families()) {
+        if (!forced.family.empty() && forced.family != entry.name) continue;
+        Choice best{&entry, nullptr, {}};
+        for (int i = 0; i < entry.family->kernel_count; ++i) {
+            const KernelInfo& kernel = entry.family->kernels[i];
+            if (!forced.kernel.empty() && forced.kernel != kernel.name) continue;
+            const std::string reason = reason_against(entry, kernel, problem, device);
+            if (!reason.empty()) {
+                reasons += "\n  " + std::string(kernel.name) + ": " + reason;
+                continue;
+            }
+            const Schedule schedule = kernel.schedule(problem, device);
+            if (!best.kernel || schedule.cost_us < best.schedule.cost_us) {
+                best.kernel = &kernel;
+                best.schedule = schedule;
+            }
+        }
+        if (best.kernel) return best;
+    }
+    std::string asked;
+    if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
+    if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
+    throw NoKernelError("no kernel computes this product on " + device.name +
+                        (asked.empty() ? "" : " under" + asked) + ":" +
+                        (reasons.empty() ? "\n  (no kernel is left to choose from)" : reasons));
+}
+
+std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {
+    const ValidProblem valid = ValidProblem::check(problem);
+    std::vector<KernelVerdict> verdicts;
+    for (const RegisteredFamily& entry : registered_families()) {
+        for (int i = 0; i < entry.family->kernel_count; ++i) {
+            const KernelInfo& kernel = entry.family->kernels[i];
+            verdicts.push_back({entry.name, kernel.name,
+                                reason_against(entry, kernel, valid, device)});
+        }
+    }
+    return verdicts;
+}
+
+}  // namespace tcgemm

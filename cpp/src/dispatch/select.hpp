@@ -1,0 +1,26 @@
+// The choice of a kernel: a pure function of problem, device and the TCGEMM_FORCE_* variables.
+#pragma once
+
+#include <string>
+
+#include "dispatch/registry.hpp"
+
+namespace tcgemm {
+
+// What TCGEMM_FORCE_FAMILY and TCGEMM_FORCE_KERNEL ask for; empty: anything.
+struct Forced {
+    std::string family, kernel;
+};
+// Throws InvalidArgument for a name that this build does not have.
+Forced forced_by_environment();
+
+struct Choice {
+    const RegisteredFamily* family;
+    const KernelInfo* kernel;
+    Schedule schedule;
+};
+// The row of least cost in the first family that has one that accepts. Throws NoKernelError with
+// every candidate's reason.
+Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
+
+}  // namespace tcgemm

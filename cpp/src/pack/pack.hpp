@@ -1,0 +1,34 @@
+// Packing: operands into the form that a kernel takes. One pass over the bytes: dtype conversion
+// (to nearest even), padding of the leading dimension and gathering of any strides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/gemm_args.hpp"
+#include "tcgemm/stream.hpp"
+
+namespace tcgemm::pack {
+
+// Where a packed operand lies in its own buffer. `view.data` is null until the plan runs.
+struct PackLayout {
+    MatrixView view;        // strides and dtype of the packed operand; stride 0 for broadcasts
+    BatchShape batch;       // the batches that are really there: broadcast ones have extent 1
+    std::size_t bytes = 0;
+};
+
+// The layout of `source` (rows x cols) as dtype `to`, leading dimension a multiple of
+// `vector_bytes`. Keeps the major order of the source: column-major if the row stride is 1 and the
+// column stride is not, otherwise row-major.
+PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
+                         const BatchShape& batch, DType to, int vector_bytes);
+
+// True where the pack table has the conversion.
+bool converts(DType from, DType to);
+
+// Launches the pass on `stream`. `target.view.data` is set; the padding's content is unspecified.
+// Both views must have converts(source.dtype, target.view.dtype).
+void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
+            const PackLayout& target, StreamView stream);
+
+}  // namespace tcgemm::pack

@@ -1,0 +1,11 @@
+// Stands in for the packing kernels where the library is built without CUDA: no family asks then.
+#include "pack/pack.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::pack {
+
+void launch(const MatrixView&, std::int64_t, std::int64_t, const PackLayout&, StreamView) {
+    throw DeviceError("this build of tcgemm has no GPU kernels (TCGEMM_CUDA=OFF)");
+}
+
+}  // namespace tcgemm::pack

@@ -1,0 +1,299 @@
+// The only validation: what it lets through, every later step trusts.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "problem/valid_problem.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm {
+namespace {
+
+using std::int64_t;
+
+std::string str(int64_t value) { return std::to_string(value); }
+
+std::string shape(int64_t rows, int64_t cols) { return str(rows) + " x " + str(cols); }
+
+// Enumerations may come from C or from a cast: out of range they would index past the tables.
+template <class Enum, class Names>
+void check_enum(Enum value, const Names& names, const char* what) {
+    if (static_cast<std::size_t>(value) < names.size()) return;
+    throw InvalidArgument(std::string(what) + " has the value " + str(static_cast<int>(value)) +
+                          ", which is none of the " + str(static_cast<int64_t>(names.size())) +
+                          " that exist");
+}
+
+int64_t multiply(int64_t x, int64_t y, const std::string& what) {
+    int64_t product = 0;
+    if (__builtin_mul_overflow(x, y, &product)) {
+        throw ShapeError(what + " does not fit into 64 bits: " + str(x) + " x " + str(y));
+    }
+    return product;
+}
+
+int64_t add(int64_t x, int64_t y, const std::string& what) {
+    int64_t sum = 0;
+    if (__builtin_add_overflow(x, y, &sum)) {
+        throw ShapeError(what + " does not fit into 64 bits: " + str(x) + " + " + str(y));
+    }
+    return sum;
+}
+
+void check_sizes(const GemmProblem& p) {
+    const std::pair<const char*, int64_t> sizes[] = {{"m", p.m}, {"n", p.n}, {"k", p.k}};
+    for (const auto& [name, value] : sizes) {
+        if (value < 0) throw ShapeError(std::string(name) + " is " + str(value) + "; it must be >= 0");
+    }
+    if (p.batch_rank < 0 || p.batch_rank > kMaxBatchDims) {
+        throw ShapeError("batch_rank is " + str(p.batch_rank) + "; it must be 0 to " +
+                         str(kMaxBatchDims) + "; merge batch dimensions (a contiguous copy does)");
+    }
+    for (int dim = 0; dim < p.batch_rank; ++dim) {
+        if (p.batch_shape[dim] < 0) {
+            throw ShapeError("batch_shape[" + str(dim) + "] is " + str(p.batch_shape[dim]) +
+                             "; it must be >= 0");
+        }
+    }
+}
+
+void check_dtype(DType dtype, const char* operand) {
+    check_enum(dtype, kDTypes, (std::string("dtype of operand ") + operand).c_str());
+}
+
+[[noreturn]] void not_yet(const char* what) {
+    throw UnsupportedError(std::string(what) + " is not in tcgemm " +
+                           "yet; the precisions of this version are fp16, bf16, fp32, fp64, int8");
+}
+
+// The dtype that holds the values of both without loss.
+DType promote(DType a, DType b) {
+    if (a == b) return a;
+    if (a == DType::i8 || b == DType::i8) {
+        throw DTypeError(std::string("operands A (") + name(a) + ") and B (" + name(b) +
+                         ") mix an integer with a float; cast one of them, or name a precision");
+    }
+    if (a == DType::f64 || b == DType::f64) return DType::f64;
+    return DType::f32;  // of two different ones among float16, bfloat16 and float32
+}
+
+DType resolve_compute_dtype(GemmProblem& p) {
+    for (const auto& [operand, dtype] : {std::pair{"A", p.a.dtype}, std::pair{"B", p.b.dtype}}) {
+        if (dtype == DType::i32) {
+            throw DTypeError(std::string("operand ") + operand + " is int32; A and B are float16, " +
+                             "bfloat16, float32, float64 or int8: cast it");
+        }
+    }
+    switch (p.precision) {
+        case Precision::automatic: break;
+        case Precision::fp16: return DType::f16;
+        case Precision::bf16: return DType::bf16;
+        case Precision::fp32: return DType::f32;
+        case Precision::fp64: return DType::f64;
+        case Precision::int8:
+            if (p.a.dtype != DType::i8 || p.b.dtype != DType::i8) {
+                throw DTypeError(std::string("precision int8 takes int8 operands; A is ") +
+                                 name(p.a.dtype) + " and B is " + name(p.b.dtype) +
+                                 ": quantise them to int8 first");
+            }
+            return DType::i8;
+        case Precision::tf32: not_yet("precision tf32");
+        case Precision::fp8_e4m3: not_yet("precision fp8_e4m3");
+        case Precision::fp8_e5m2: not_yet("precision fp8_e5m2");
+    }
+    const DType compute = promote(p.a.dtype, p.b.dtype);
+    switch (compute) {
+        case DType::f16: p.precision = Precision::fp16; break;
+        case DType::bf16: p.precision = Precision::bf16; break;
+        case DType::f32: p.precision = Precision::fp32; break;
+        case DType::f64: p.precision = Precision::fp64; break;
+        default: p.precision = Precision::int8; break;
+    }
+    return compute;
+}
+
+Accumulate resolve_accumulate(Accumulate asked, Precision precision) {
+    Accumulate natural = Accumulate::fp32;
+    if (precision == Precision::fp64) natural = Accumulate::fp64;
+    if (precision == Precision::int8) natural = Accumulate::int32;
+    if (asked == Accumulate::automatic || asked == natural) return natural;
+    if (asked == Accumulate::fp16 && precision == Precision::fp16) return asked;
+    if (asked == Accumulate::promoted && natural == Accumulate::fp32) {
+        throw UnsupportedError(
+            "accumulate promoted is not in tcgemm yet; leave it out (FP32 accumulator)");
+    }
+    throw InvalidArgument(std::string("accumulate ") + name(asked) + " does not go with precision " +
+                          name(precision) + "; it takes " + name(natural) +
+                          (precision == Precision::fp16 ? " or fp16" : ""));
+}
+
+void check_output_dtype(const GemmProblem& p, DType compute) {
+    const bool integer = compute == DType::i8;
+    const bool fits = integer ? p.d.dtype == DType::i32 : !is_integer(p.d.dtype);
+    if (!fits) {
+        throw DTypeError(std::string("D is ") + name(p.d.dtype) + "; a product of precision " +
+                         name(p.precision) + " goes to " +
+                         (integer ? "int32" : "float16, bfloat16, float32 or float64"));
+    }
+    if (p.c.dtype != p.d.dtype) {
+        throw DTypeError(std::string("C is ") + name(p.c.dtype) + " but D is " + name(p.d.dtype) +
+                         "; they must be equal: cast C, or ask for that D (without a C, describe it as D)");
+    }
+}
+
+void check_alignment(const Operand& operand, const char* operand_name) {
+    const int a = operand.alignment;
+    if (a < 1 || a > 16 || (a & (a - 1)) != 0) {
+        throw InvalidArgument(std::string("operand ") + operand_name + ": alignment is " + str(a) +
+                              "; it must be 1, 2, 4, 8 or 16 bytes");
+    }
+    if (a % size_of(operand.dtype) != 0) {
+        throw LayoutError(std::string("operand ") + operand_name + ": its address is only aligned to " +
+                          str(a) + " bytes, but an element of " + name(operand.dtype) + " has " +
+                          str(size_of(operand.dtype)) + "; copy it to aligned memory");
+    }
+}
+
+struct Axis {
+    int64_t extent, stride;
+};
+
+// No two elements of D may share an address. Sufficient, and exact for all but interlocking strides.
+void check_no_self_overlap(const GemmProblem& p) {
+    Axis axes[kMaxBatchDims + 2];
+    int rank = 0;
+    const auto push = [&](int64_t extent, int64_t stride) {
+        if (extent > 1) axes[rank++] = {extent, stride < 0 ? -stride : stride};
+    };
+    push(p.m, p.d.row_stride);
+    push(p.n, p.d.col_stride);
+    for (int dim = 0; dim < p.batch_rank; ++dim) push(p.batch_shape[dim], p.d.batch_stride[dim]);
+    std::sort(axes, axes + rank, [](Axis x, Axis y) { return x.stride < y.stride; });
+    int64_t reach = 0;  // largest offset that the axes so far can make
+    for (int i = 0; i < rank; ++i) {
+        if (axes[i].stride <= reach) {
+            throw LayoutError("D (" + shape(p.m, p.n) + ", row stride " + str(p.d.row_stride) +
+                              ", column stride " + str(p.d.col_stride) +
+                              ") has elements that share an address; a stride of " +
+                              str(axes[i].stride) + " must be more than " + str(reach) +
+                              " there: give D memory of its own");
+        }
+        reach += (axes[i].extent - 1) * axes[i].stride;
+    }
+}
+
+Operand transpose(Operand operand) {
+    std::swap(operand.row_stride, operand.col_stride);
+    return operand;
+}
+
+void set_strides_of_single_rows_and_columns(Operand& operand, int64_t rows, int64_t cols) {
+    if (cols <= 1) operand.col_stride = operand.row_stride == 1 && rows > 1 ? rows : 1;
+    if (rows <= 1) operand.row_stride = operand.col_stride == 1 ? std::max<int64_t>(cols, 1) : 1;
+}
+
+void merge_batch_dimensions(GemmProblem& p) {
+    Operand* const operands[] = {&p.a, &p.b, &p.c, &p.d};
+    int rank = 0;
+    for (int dim = 0; dim < p.batch_rank; ++dim) {
+        if (p.batch_shape[dim] == 1) continue;
+        bool merges = rank > 0;
+        for (Operand* o : operands) {
+            int64_t walked = 0;  // an overflow means: not the same stride
+            merges = merges &&
+                     !__builtin_mul_overflow(o->batch_stride[dim], p.batch_shape[dim], &walked) &&
+                     o->batch_stride[rank - 1] == walked;
+        }
+        const int to = merges ? rank - 1 : rank++;
+        p.batch_shape[to] = (merges ? p.batch_shape[to] : 1) * p.batch_shape[dim];
+        for (Operand* o : operands) o->batch_stride[to] = o->batch_stride[dim];
+    }
+    p.batch_rank = rank;
+    for (int dim = rank; dim < kMaxBatchDims; ++dim) {
+        p.batch_shape[dim] = 0;
+        for (Operand* o : operands) o->batch_stride[dim] = 0;
+    }
+}
+
+}  // namespace
+
+OffsetRange offset_range(const GemmProblem& problem, const Operand& operand, int64_t rows,
+                         int64_t cols, const char* operand_name) {
+    OffsetRange range;
+    const std::string what = std::string("offset inside operand ") + operand_name;
+    const auto walk = [&](int64_t extent, int64_t stride) {
+        if (extent <= 1) return;
+        const int64_t last = multiply(extent - 1, stride, what);
+        int64_t& side = last < 0 ? range.low : range.high;
+        side = add(side, last, what);
+    };
+    walk(rows, operand.row_stride);
+    walk(cols, operand.col_stride);
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        walk(problem.batch_shape[dim], operand.batch_stride[dim]);
+    }
+    multiply(range.low, size_of(operand.dtype), what + " in bytes");
+    multiply(add(range.high, 1, what), size_of(operand.dtype), what + " in bytes");
+    return range;
+}
+
+ValidProblem ValidProblem::check(const GemmProblem& problem) {
+    check_sizes(problem);
+    check_enum(problem.precision, kPrecisionNames, "precision");
+    check_enum(problem.accumulate, kAccumulateNames, "accumulate");
+    check_enum(problem.determinism, kDeterminismNames, "determinism");
+    check_enum(problem.epilogue, kEpilogueNames, "epilogue");
+    check_dtype(problem.a.dtype, "A");
+    check_dtype(problem.b.dtype, "B");
+    check_dtype(problem.c.dtype, "C");
+    check_dtype(problem.d.dtype, "D");
+
+    ValidProblem valid;
+    valid.given_ = problem;
+    valid.problem_ = problem;
+    GemmProblem& p = valid.problem_;
+    valid.compute_dtype_ = resolve_compute_dtype(p);
+    p.accumulate = resolve_accumulate(p.accumulate, p.precision);
+    if (p.determinism == Determinism::batch_invariant) {
+        throw UnsupportedError(
+            "determinism batch_invariant is not in tcgemm yet; run_to_run (the default) is");
+    }
+    check_output_dtype(p, valid.compute_dtype_);
+    check_alignment(p.a, "A");
+    check_alignment(p.b, "B");
+    check_alignment(p.c, "C");
+    check_alignment(p.d, "D");
+
+    bool empty_batch = false;
+    for (int dim = 0; dim < p.batch_rank; ++dim) empty_batch |= p.batch_shape[dim] == 0;
+    valid.batch_count_ = empty_batch ? 0 : 1;
+    for (int dim = 0; dim < p.batch_rank && !empty_batch; ++dim) {
+        valid.batch_count_ = multiply(valid.batch_count_, p.batch_shape[dim], "number of batches");
+    }
+    if (valid.empty()) return valid;
+
+    multiply(multiply(p.m, p.n, "m x n"), valid.batch_count_, "elements of D");
+    offset_range(p, p.a, p.m, p.k, "A");
+    offset_range(p, p.b, p.k, p.n, "B");
+    offset_range(p, p.c, p.m, p.n, "C");
+    offset_range(p, p.d, p.m, p.n, "D");
+    check_no_self_overlap(p);
+
+    if (p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) {
+        valid.transposed_ = true;
+        std::swap(p.m, p.n);
+        std::swap(p.a, p.b);
+        p.a = transpose(p.a);
+        p.b = transpose(p.b);
+        p.c = transpose(p.c);
+        p.d = transpose(p.d);
+    }
+    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
+    set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
+    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
+    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+    merge_batch_dimensions(p);
+    return valid;
+}
+
+}  // namespace tcgemm
