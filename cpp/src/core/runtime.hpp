@@ -37,10 +37,8 @@ void synchronize_event(EventHandle event);
 void wait_event(StreamHandle stream, EventHandle event);
 float elapsed_ms(EventHandle start, EventHandle stop);
 
-// After a kernel launch: throws CudaError that names the kernel. Reads and clears the error.
+// After a kernel launch: throws CudaError that names the kernel, and says so where the error is of
+// an earlier kernel. Reads and clears the error.
 void check_launch(const char* kernel_name);
-// Before a launch: throws CudaError where an earlier call of the process left an error behind that
-// makes the device unusable ("not caused by tcgemm").
-void check_no_earlier_error();
 
 }  // namespace tcgemm::runtime

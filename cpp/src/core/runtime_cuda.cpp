@@ -178,19 +178,16 @@ float elapsed_ms(EventHandle start, EventHandle stop) {
 void check_launch(const char* kernel_name) {
     const cudaError_t status = cudaGetLastError();
     if (status == cudaSuccess) return;
-    throw CudaError("launch of " + std::string(kernel_name) + " failed with " + describe(status),
-                    status);
-}
-
-void check_no_earlier_error() {
-    const cudaError_t status = cudaPeekAtLastError();
-    if (status == cudaSuccess) return;
-    // Not sticky ones are cleared by reading them; a sticky one comes back at once.
-    (void)cudaGetLastError();
-    if (cudaFree(nullptr) == cudaSuccess && cudaPeekAtLastError() == cudaSuccess) return;
-    throw CudaError("the device was already in error before tcgemm launched anything: " +
-                        describe(status) + ". An earlier kernel of this process faulted; the " +
-                        "process has to be restarted",
+    // Kernels run after their launch returned: a fault of one is first seen by a later call.
+    const bool ours = status == cudaErrorInvalidConfiguration || status == cudaErrorInvalidValue ||
+                      status == cudaErrorLaunchOutOfResources ||
+                      status == cudaErrorNoKernelImageForDevice ||
+                      status == cudaErrorInvalidDeviceFunction;
+    throw CudaError(ours ? "launch of " + std::string(kernel_name) + " failed with " +
+                               describe(status)
+                         : "before the launch of " + std::string(kernel_name) +
+                               " the device was already in error: " + describe(status) +
+                               ". An earlier kernel of this process faulted; restart the process",
                     status);
 }
 

@@ -42,6 +42,5 @@ void synchronize_event(EventHandle) { no_cuda(); }
 void wait_event(StreamHandle, EventHandle) { no_cuda(); }
 float elapsed_ms(EventHandle, EventHandle) { no_cuda(); }
 void check_launch(const char*) { no_cuda(); }
-void check_no_earlier_error() { no_cuda(); }
 
 }  // namespace tcgemm::runtime

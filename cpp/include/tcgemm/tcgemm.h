@@ -1,0 +1,126 @@
+/* The C interface of tcgemm. No call throws or ends the process: each returns a status, and
+ * tcgemm_last_error() explains the last one that failed on the calling thread. */
+#ifndef TCGEMM_H
+#define TCGEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tcgemm/export.h"
+#include "tcgemm/version.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The values never change their meaning; they are those of tcgemm::ErrorCode (error.hpp). */
+typedef enum tcgemm_status {
+    TCGEMM_OK = 0,
+    TCGEMM_INVALID_ARGUMENT = 1,
+    TCGEMM_INVALID_SHAPE = 2,
+    TCGEMM_INVALID_DTYPE = 3,
+    TCGEMM_INVALID_LAYOUT = 4,
+    TCGEMM_UNSUPPORTED = 5,
+    TCGEMM_NO_KERNEL = 6,
+    TCGEMM_DEVICE_ERROR = 7,
+    TCGEMM_OUT_OF_MEMORY = 8,
+    TCGEMM_CUDA_ERROR = 9,
+    TCGEMM_INTERNAL_ERROR = 10
+} tcgemm_status;
+
+/* In the order of the tables in dtype.hpp. */
+typedef enum tcgemm_dtype {
+    TCGEMM_FLOAT16 = 0,
+    TCGEMM_BFLOAT16 = 1,
+    TCGEMM_FLOAT32 = 2,
+    TCGEMM_FLOAT64 = 3,
+    TCGEMM_INT8 = 4,
+    TCGEMM_INT32 = 5
+} tcgemm_dtype;
+
+typedef enum tcgemm_precision {
+    TCGEMM_PRECISION_AUTO = 0,
+    TCGEMM_PRECISION_FP16 = 1,
+    TCGEMM_PRECISION_BF16 = 2,
+    TCGEMM_PRECISION_TF32 = 3,
+    TCGEMM_PRECISION_FP32 = 4,
+    TCGEMM_PRECISION_FP64 = 5,
+    TCGEMM_PRECISION_INT8 = 6,
+    TCGEMM_PRECISION_FP8_E4M3 = 7,
+    TCGEMM_PRECISION_FP8_E5M2 = 8
+} tcgemm_precision;
+
+typedef enum tcgemm_accumulate {
+    TCGEMM_ACCUMULATE_AUTO = 0,
+    TCGEMM_ACCUMULATE_FP16 = 1,
+    TCGEMM_ACCUMULATE_FP32 = 2,
+    TCGEMM_ACCUMULATE_PROMOTED = 3,
+    TCGEMM_ACCUMULATE_FP64 = 4,
+    TCGEMM_ACCUMULATE_INT32 = 5
+} tcgemm_accumulate;
+
+typedef enum tcgemm_determinism {
+    TCGEMM_RUN_TO_RUN = 0,
+    TCGEMM_BATCH_INVARIANT = 1
+} tcgemm_determinism;
+
+#define TCGEMM_MAX_BATCH_DIMS 8
+#define TCGEMM_CPU (-1) /* the value of `device` for host memory */
+
+/* Strides count elements, and may be negative; 0 repeats an element (not allowed for D). */
+typedef struct tcgemm_operand {
+    tcgemm_dtype dtype;
+    int64_t row_stride;
+    int64_t col_stride;
+    int64_t batch_stride[TCGEMM_MAX_BATCH_DIMS];
+    int alignment; /* bytes, 1 to 16: divides every address that is given for it */
+} tcgemm_operand;
+
+/* D (m x n) = alpha * A (m x k) B (k x n) + beta * C (m x n), for each of the batch. Where there is
+ * no C, describe it as D. Start from tcgemm_problem_init(). */
+typedef struct tcgemm_problem {
+    int64_t m, n, k;
+    int batch_rank; /* 0: one product */
+    int64_t batch_shape[TCGEMM_MAX_BATCH_DIMS];
+    tcgemm_operand a, b, c, d;
+    tcgemm_precision precision;
+    tcgemm_accumulate accumulate;
+    tcgemm_determinism determinism;
+} tcgemm_problem;
+
+typedef struct tcgemm_plan tcgemm_plan; /* opaque */
+
+/* Of the library that is loaded: "0.1.0". */
+TCGEMM_API const char* tcgemm_version(void);
+/* What the calling thread's last failed call said; "" before the first. Valid until the next call. */
+TCGEMM_API const char* tcgemm_last_error(void);
+TCGEMM_API const char* tcgemm_status_name(tcgemm_status status);
+
+/* Packed row-major matrices of one dtype (output: the same, int32 for int8), everything automatic. */
+TCGEMM_API void tcgemm_problem_init(tcgemm_problem* problem, int64_t m, int64_t n, int64_t k,
+                                    tcgemm_dtype dtype);
+
+/* CUDA devices that can be used; 0 where there is none. */
+TCGEMM_API int tcgemm_device_count(void);
+
+/* device: TCGEMM_CPU or a CUDA ordinal. *plan is set only on TCGEMM_OK. */
+TCGEMM_API tcgemm_status tcgemm_plan_create(const tcgemm_problem* problem, int device,
+                                            tcgemm_plan** plan);
+TCGEMM_API void tcgemm_plan_destroy(tcgemm_plan* plan);                 /* NULL is fine */
+TCGEMM_API const char* tcgemm_plan_kernel(const tcgemm_plan* plan);     /* lives as the plan */
+TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes */
+/* `stream` is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes
+ * aligned to 256, or NULL with 0 bytes: then it is taken from the library's pool. */
+TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,
+                                         const void* c, void* d, double alpha, double beta,
+                                         void* stream, void* workspace, size_t workspace_bytes);
+
+/* All in one: a cached plan, a workspace out of the library's pool. */
+TCGEMM_API tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device, const void* a,
+                                     const void* b, const void* c, void* d, double alpha,
+                                     double beta, void* stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,292 @@
+#include "tcgemm/plan.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "core/runtime.hpp"
+#include "dispatch/overlap.hpp"
+#include "dispatch/select.hpp"
+#include "pack/pack.hpp"
+#include "tcgemm/buffer.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm {
+namespace {
+
+constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, what cudaMalloc gives
+
+std::size_t round_up(std::size_t bytes) {
+    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+}
+
+BatchShape batch_shape(const GemmProblem& problem, std::int64_t count) {
+    BatchShape shape;
+    shape.rank = problem.batch_rank;
+    shape.count = count;
+    for (int dim = 0; dim < problem.batch_rank; ++dim) shape.extent[dim] = problem.batch_shape[dim];
+    return shape;
+}
+
+MatrixView matrix_view(const Operand& operand) {
+    MatrixView view;
+    view.row_stride = operand.row_stride;
+    view.col_stride = operand.col_stride;
+    for (int dim = 0; dim < kMaxBatchDims; ++dim) view.batch_stride[dim] = operand.batch_stride[dim];
+    view.dtype = operand.dtype;
+    return view;
+}
+
+// Whether a kernel that loads vectors of `bytes` can read the operand where it lies.
+bool is_vectorizable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
+                     std::int64_t cols, int bytes) {
+    if (operand.alignment % bytes != 0) return false;
+    const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride) {
+        return extent <= 1 || stride * size_of(operand.dtype) % bytes == 0;
+    };
+    const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);
+    const bool col_major = operand.row_stride == 1 && steps_by_vectors(cols, operand.col_stride);
+    if (!row_major && !col_major) return false;
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim])) return false;
+    }
+    return true;
+}
+
+// Where a pass of packing comes from and goes to.
+struct PackStep {
+    bool needed = false;
+    MatrixView source;
+    std::int64_t rows = 0, cols = 0;
+    pack::PackLayout target;
+    std::size_t workspace_offset = 0;
+};
+
+PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
+                      std::int64_t cols, const OperandNeeds& needs) {
+    PackStep step;
+    const bool right_dtype = needs.any_dtype || operand.dtype == problem.compute_dtype();
+    const bool right_form =
+        needs.vector_bytes == 0 ||
+        is_vectorizable(*problem, operand, rows, cols, needs.vector_bytes);
+    step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
+    if (!step.needed) return step;
+    step.source = matrix_view(operand);
+    step.rows = rows;
+    step.cols = cols;
+    step.target = pack::packed_layout(step.source, rows, cols,
+                                      batch_shape(*problem, problem.batch_count()),
+                                      problem.compute_dtype(), needs.vector_bytes);
+    return step;
+}
+
+void check_whole(double value, const char* which) {
+    if (value == std::floor(value) && std::fabs(value) <= 2147483648.0) return;
+    throw InvalidArgument(std::string(which) + " is " + std::to_string(value) +
+                          "; an int8 product takes whole numbers up to 2^31");
+}
+
+void check_pointer(const void* pointer, int alignment, const char* operand) {
+    if (pointer == nullptr) {
+        throw LayoutError(std::string("operand ") + operand +
+                          " is a null pointer, but its elements are used; give its address");
+    }
+    if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(alignment) != 0) {
+        throw LayoutError(std::string("operand ") + operand + " is not aligned to " +
+                          std::to_string(alignment) + " bytes, as its description says; describe "
+                          "its alignment as it is and make another plan");
+    }
+}
+
+}  // namespace
+
+struct Plan::Impl {
+    Impl(const GemmProblem& problem, Device on);
+
+    void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
+    GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
+
+    ValidProblem valid;
+    Device device;
+    std::string family_name, kernel_name;
+    const KernelInfo* kernel = nullptr;  // null: the problem is empty, nothing is ever launched
+    Schedule schedule;
+    PackStep pack_a, pack_b;
+    std::size_t kernel_workspace_offset = 0, workspace_bytes = 0;
+    Footprint a, b, c, d;  // in the canonical form, as `valid`
+    bool same_layout_c_d = false;
+};
+
+Plan::Impl::Impl(const GemmProblem& problem, Device on)
+    : valid(ValidProblem::check(problem)), device(on) {
+    const DeviceProperties& props = properties(device);
+    const Forced forced = forced_by_environment();
+    if (valid.empty()) {
+        kernel_name = family_name = "none";
+        return;
+    }
+    const Choice choice = select(valid, props, forced);
+    family_name = choice.family->name;
+    kernel_name = choice.kernel->name;
+    kernel = choice.kernel;
+    schedule = choice.schedule;
+
+    const GemmProblem& p = *valid;
+    pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs);
+    pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs);
+    const auto reserve = [&](std::size_t bytes) {
+        const std::size_t offset = workspace_bytes;
+        workspace_bytes += round_up(bytes);
+        return offset;
+    };
+    if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.target.bytes);
+    if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.target.bytes);
+    kernel_workspace_offset = reserve(schedule.workspace_bytes);
+
+    a = footprint(p, p.a, p.m, p.k, "A");
+    b = footprint(p, p.b, p.k, p.n, "B");
+    c = footprint(p, p.c, p.m, p.n, "C");
+    d = footprint(p, p.d, p.m, p.n, "D");
+    same_layout_c_d = p.c.row_stride == p.d.row_stride && p.c.col_stride == p.d.col_stride &&
+                      p.c.batch_stride == p.d.batch_stride;
+}
+
+// `p` is in the canonical form: A and B have traded places where D is computed as D^T.
+void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars,
+                           bool reads_ab) const {
+    const char* const a_name = valid.transposed() ? "B" : "A";
+    const char* const b_name = valid.transposed() ? "A" : "B";
+    const bool reads_c = scalars.beta != 0.0;
+    check_pointer(p.d, valid->d.alignment, "D");
+    if (reads_ab) {
+        check_pointer(p.a, valid->a.alignment, a_name);
+        check_pointer(p.b, valid->b.alignment, b_name);
+    }
+    if (reads_c) check_pointer(p.c, valid->c.alignment, "C");
+    if (valid->precision == Precision::int8) {
+        check_whole(scalars.alpha, "alpha");
+        check_whole(scalars.beta, "beta");
+    }
+    const auto refuse = [&](const char* operand, const char* fix) {
+        throw LayoutError(std::string("D overlaps operand ") + operand +
+                          " in memory, which would be read after it was written; " + fix);
+    };
+    if (reads_ab && overlaps(p.a, a, p.d, d)) refuse(a_name, "give D memory of its own");
+    if (reads_ab && overlaps(p.b, b, p.d, d)) refuse(b_name, "give D memory of its own");
+    if (reads_c && !(p.c == p.d && same_layout_c_d) && overlaps(p.c, c, p.d, d)) {
+        refuse("C", "C may be D itself (same address and strides) or lie apart");
+    }
+}
+
+GemmArgs Plan::Impl::make_args(const GemmPointers& pointers, const GemmScalars& scalars) const {
+    const GemmProblem& p = *valid;
+    GemmArgs args;
+    args.m = p.m;
+    args.n = p.n;
+    args.k = p.k;
+    args.batch = batch_shape(p, valid.batch_count());
+    args.a = matrix_view(p.a);
+    args.b = matrix_view(p.b);
+    args.c = matrix_view(p.c);
+    args.d = matrix_view(p.d);
+    args.a.data = const_cast<void*>(pointers.a);  // never written: a view has one type for all
+    args.b.data = const_cast<void*>(pointers.b);
+    args.c.data = const_cast<void*>(pointers.c);
+    args.d.data = pointers.d;
+    args.alpha = scalars.alpha;
+    args.beta = scalars.beta;
+    if (args.alpha == 0.0) args.k = 0;
+    if (args.k == 0) args.alpha = 0.0;
+    return args;
+}
+
+Plan::Plan(const GemmProblem& problem, Device device)
+    : impl_(std::make_unique<const Impl>(problem, device)) {}
+Plan::~Plan() = default;
+Plan::Plan(Plan&&) noexcept = default;
+Plan& Plan::operator=(Plan&&) noexcept = default;
+
+const std::string& Plan::kernel() const noexcept { return impl_->kernel_name; }
+const std::string& Plan::family() const noexcept { return impl_->family_name; }
+Device Plan::device() const noexcept { return impl_->device; }
+const GemmProblem& Plan::problem() const noexcept { return impl_->valid.as_given(); }
+Precision Plan::precision() const noexcept { return impl_->valid->precision; }
+Accumulate Plan::accumulate() const noexcept { return impl_->valid->accumulate; }
+int Plan::split_k() const noexcept { return impl_->schedule.split_k; }
+std::size_t Plan::workspace_bytes() const noexcept { return impl_->workspace_bytes; }
+
+void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream,
+               void* workspace, std::size_t workspace_bytes) const {
+    const Impl& plan = *impl_;
+    if (plan.valid.empty()) return;
+    GemmPointers p = pointers;
+    if (plan.valid.transposed()) std::swap(p.a, p.b);
+    GemmArgs args = plan.make_args(p, scalars);
+    const bool reads_ab = args.k > 0;
+    plan.check_run(p, scalars, reads_ab);
+    if (workspace_bytes < plan.workspace_bytes ||
+        reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
+        throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) +
+                              " bytes; the plan needs " + std::to_string(plan.workspace_bytes) +
+                              ", aligned to " + std::to_string(kWorkspaceAlignment));
+    }
+    const DeviceGuard guard(plan.device);
+    char* const base = static_cast<char*>(workspace);
+    const auto run_packing = [&](const PackStep& step, MatrixView& operand) {
+        if (!step.needed) return;
+        MatrixView source = step.source;
+        source.data = operand.data;
+        pack::PackLayout target = step.target;
+        target.view.data = base + step.workspace_offset;
+        pack::launch(source, step.rows, step.cols, target, stream);
+        operand = target.view;
+    };
+    if (reads_ab) {
+        run_packing(plan.pack_a, args.a);
+        run_packing(plan.pack_b, args.b);
+    }
+    args.workspace = base + plan.kernel_workspace_offset;
+    plan.kernel->launch(args, plan.schedule, stream);
+}
+
+void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream) const {
+    const std::size_t bytes = impl_->workspace_bytes;
+    const DeviceBuffer workspace =
+        bytes > 0 ? DeviceBuffer(bytes, impl_->device.ordinal, stream) : DeviceBuffer();
+    run(pointers, scalars, stream, workspace.data(), bytes);
+}
+
+void gemm(const GemmProblem& problem, Device device, const GemmPointers& pointers,
+          const GemmScalars& scalars, StreamView stream) {
+    cached_plan(problem, device)->run(pointers, scalars, stream);
+}
+
+std::string Plan::describe() const {
+    const Impl& plan = *impl_;
+    const GemmProblem& given = plan.valid.as_given();
+    const auto strides = [](const Operand& o) {
+        return std::string(name(o.dtype)) + " strides (" + std::to_string(o.row_stride) + ", " +
+               std::to_string(o.col_stride) + ")";
+    };
+    std::string text = "problem    " + std::to_string(given.m) + " x " + std::to_string(given.n) +
+                       " x " + std::to_string(given.k) + ", batch " +
+                       std::to_string(plan.valid.batch_count()) + "\n";
+    text += "operands   A " + strides(given.a) + ", B " + strides(given.b) + ", D " +
+            strides(given.d) + "\n";
+    text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
+            (plan.valid.transposed() ? ", as D^T = B^T A^T" : "") + "\n";
+    text += "device     " + properties(plan.device).name + "\n";
+    text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
+    const auto packing = [&](const char* operand, const PackStep& step) {
+        if (!step.needed) return;
+        text += std::string("pack       ") + operand + " to " + name(step.target.view.dtype) +
+                " strides (" + std::to_string(step.target.view.row_stride) + ", " +
+                std::to_string(step.target.view.col_stride) + ")\n";
+    };
+    packing(plan.valid.transposed() ? "B" : "A", plan.pack_a);
+    packing(plan.valid.transposed() ? "A" : "B", plan.pack_b);
+    text += "workspace  " + std::to_string(plan.workspace_bytes) + " bytes";
+    return text;
+}
+
+}  // namespace tcgemm
