@@ -1,7 +1,8 @@
 """PEP 517 backend: scikit-build-core, plus a CUDA compiler from PyPI where the machine has none.
 
-`pip install .` must give the CUDA build with nothing but a C++ compiler and pip. A machine with a CUDA toolkit must not
-download a second one (130 MB), so the compiler wheels are requirements only where no usable nvcc is found.
+`pip install .` must give the CUDA build with nothing but a C++ compiler and pip. A machine with a
+CUDA toolkit must not download a second one (105 MB), so the compiler wheels are requirements only
+where no usable nvcc is found.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 from scikit_build_core import build as _backend
@@ -36,7 +36,8 @@ __all__ = [
 
 MINIMUM_CUDA = (12, 4)
 
-# One minor version for all parts. 13.0 has the smallest wheels, and its PTX loads with every driver that runs CUDA 13.
+# One minor version for all parts: 13.0 has the smallest wheels, and every driver that runs CUDA 13
+# takes its PTX.
 COMPILER_WHEELS = [
     "nvidia-cuda-nvcc==13.0.*",
     "nvidia-nvvm==13.0.*",
@@ -53,42 +54,45 @@ def say(message: str) -> None:
 
 
 def cuda_wanted(settings: Settings) -> bool:
-    """TCGEMM_CUDA from `--config-settings=cmake.define.TCGEMM_CUDA=...`, else from the environment, else ON."""
+    """TCGEMM_CUDA of `--config-settings=cmake.define.TCGEMM_CUDA=`, of the environment, else ON."""
     value = os.environ.get("TCGEMM_CUDA", "ON")
-    for key in ("cmake.define.TCGEMM_CUDA", "skbuild.cmake.define.TCGEMM_CUDA"):
-        value = (settings or {}).get(key, value)
+    value = (settings or {}).get("cmake.define.TCGEMM_CUDA", value)
     return str(value).upper() not in {"OFF", "0", "FALSE", "NO", "N"}
 
 
 def nvcc_version(nvcc: str) -> tuple[int, int] | None:
     try:
-        text = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+        done = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return None
-    match = re.search(r"release (\d+)\.(\d+)", text)
+    match = re.search(r"release (\d+)\.(\d+)", done.stdout)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def candidates() -> list[str]:
-    """Every place where an nvcc may be, best first: CUDACXX, CUDA_HOME, PATH, the usual folders, installed wheels."""
-    found = [os.environ.get("CUDACXX")]
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            found.append(f"{os.environ[variable]}/bin/nvcc")
-    found.append(shutil.which("nvcc"))
+    """Every nvcc, best first: CUDACXX, CUDA_HOME, PATH, the usual folders, installed wheels."""
+    places = [os.environ.get("CUDACXX", "")]
+    places += [
+        f"{os.environ[name]}/bin/nvcc" for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ
+    ]
+    places.append("nvcc")
     for pattern in ("/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-*", "/opt/cuda-*"):
-        found += sorted(glob.glob(f"{pattern}/bin/nvcc"), reverse=True)
-    found += [str(Path(folder, "nvidia/cu13/bin/nvcc")) for folder in sys.path]
-    return [shutil.which(path) or path for path in found if path and shutil.which(path)]
+        places += sorted(glob.glob(f"{pattern}/bin/nvcc"), reverse=True)
+    places += [f"{folder}/nvidia/cu13/bin/nvcc" for folder in sys.path]
+    return [path for path in map(shutil.which, places) if path]
 
 
 def find_nvcc() -> str | None:
+    named = os.environ.get("CUDACXX")
+    if named and not shutil.which(named):
+        say(f"CUDACXX={named} is no program: looking elsewhere")
     for nvcc in candidates():
         version = nvcc_version(nvcc)
         if version and version >= MINIMUM_CUDA:
             return nvcc
         shown = ".".join(map(str, version)) if version else "of no known version"
-        say(f"passing over {nvcc}: it is {shown}, {MINIMUM_CUDA[0]}.{MINIMUM_CUDA[1]} or newer is needed")
+        needed = ".".join(map(str, MINIMUM_CUDA))
+        say(f"passing over {nvcc}: CUDA {shown}, and {needed} or newer is needed")
     return None
 
 
@@ -110,21 +114,26 @@ def export_nvcc(settings: Settings) -> None:
         nvcc = find_nvcc()
         if not nvcc:
             raise SystemExit(
-                "tcgemm: no CUDA compiler. Set CUDACXX or CUDA_HOME to CUDA 12.4 or newer, install "
-                f"{' '.join(COMPILER_WHEELS)}, or set TCGEMM_CUDA=OFF for a build for the CPU alone."
+                "tcgemm: no CUDA compiler. Set CUDACXX or CUDA_HOME to CUDA 12.4 or newer, run "
+                f"`pip install {' '.join(COMPILER_WHEELS)}`, or build for the CPU alone with "
+                "TCGEMM_CUDA=OFF."
             )
         os.environ["CUDACXX"] = nvcc
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    return _backend.get_requires_for_build_wheel(config_settings) + compiler_requirements(config_settings)
+    requires = _backend.get_requires_for_build_wheel(config_settings)
+    return requires + compiler_requirements(config_settings)
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:
-    return _backend.get_requires_for_build_editable(config_settings) + compiler_requirements(config_settings)
+    requires = _backend.get_requires_for_build_editable(config_settings)
+    return requires + compiler_requirements(config_settings)
 
 
-def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+def build_wheel(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
     export_nvcc(config_settings)
     return _backend.build_wheel(wheel_directory, config_settings, metadata_directory)
 

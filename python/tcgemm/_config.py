@@ -1,4 +1,4 @@
-"""Where the C++ library inside this package lies, for builds that link it; also the `tcgemm-config` command."""
+"""Where the C++ library inside this package lies, and the `tcgemm-config` command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _prefix() -> Path:
     # Beside the extension module, which in an editable install lies elsewhere than this file.
     spec = importlib.util.find_spec("tcgemm._core")
     if spec is None or spec.origin is None:
-        raise ModuleNotFoundError("tcgemm._core is not installed: run `pip install .` in the source tree")
+        raise ModuleNotFoundError("tcgemm._core is missing: run `pip install .` in the source tree")
     return Path(spec.origin).parent
 
 
@@ -55,9 +55,7 @@ def main(argv: list[str] | None = None) -> int:
         "--version": (_version(), "version of the library"),
     }
     for flag, (value, text) in flags.items():
-        parser.add_argument(
-            flag, action="append_const", const=value, dest="values", help=text
-        )
+        parser.add_argument(flag, action="append_const", const=value, dest="values", help=text)
     values = parser.parse_args(argv).values
     if not values:
         parser.print_usage()
