@@ -1,0 +1,67 @@
+#include "tcgemm/tcgemm.h"
+
+#include <cstring>
+#include <vector>
+
+#include "check.hpp"
+
+namespace {
+
+std::string last_error() { return tcgemm_last_error(); }
+
+TEST(multiplies_through_the_c_interface) {
+    tcgemm_problem problem;
+    tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT32);
+    problem.a.alignment = problem.b.alignment = problem.c.alignment = problem.d.alignment = 4;
+    const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 0, 1, 1, 1};
+    std::vector<float> d(4);
+    CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
+             TCGEMM_OK);
+    CHECK((d == std::vector<float>{4, 5, 10, 11}));
+
+    tcgemm_plan* plan = nullptr;
+    CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, &plan), TCGEMM_OK);
+    CHECK_EQ(std::string(tcgemm_plan_kernel(plan)), "host_float32");
+    CHECK_EQ(tcgemm_plan_workspace_bytes(plan), std::size_t{0});
+    CHECK_EQ(tcgemm_plan_run(plan, a.data(), b.data(), d.data(), d.data(), 1, 1, nullptr, nullptr, 0),
+             TCGEMM_OK);
+    CHECK((d == std::vector<float>{8, 10, 20, 22}));
+    tcgemm_plan_destroy(plan);
+}
+
+TEST(every_failure_has_its_status_and_a_message) {
+    tcgemm_problem problem;
+    tcgemm_plan* plan = nullptr;
+    const auto create = [&](auto change, int device = TCGEMM_CPU) {
+        tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT32);
+        change(problem);
+        return tcgemm_plan_create(&problem, device, &plan);
+    };
+    const auto as_is = [](tcgemm_problem&) {};
+    CHECK_EQ(create([](tcgemm_problem& p) { p.m = -5; }), TCGEMM_INVALID_SHAPE);
+    CHECK(last_error().find("m is -5") != std::string::npos);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.a.dtype = static_cast<tcgemm_dtype>(256); }),
+             TCGEMM_INVALID_ARGUMENT);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.a.dtype = TCGEMM_INT8; }), TCGEMM_INVALID_DTYPE);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.d.row_stride = 0; }), TCGEMM_INVALID_LAYOUT);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.precision = TCGEMM_PRECISION_FP8_E4M3; }),
+             TCGEMM_UNSUPPORTED);
+    CHECK_EQ(create(as_is, 63), TCGEMM_DEVICE_ERROR);
+    CHECK_EQ(create(as_is, -2), TCGEMM_DEVICE_ERROR);
+    CHECK_EQ(tcgemm_plan_create(nullptr, TCGEMM_CPU, &plan), TCGEMM_INVALID_ARGUMENT);
+    CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, nullptr), TCGEMM_INVALID_ARGUMENT);
+    CHECK_EQ(tcgemm_plan_run(nullptr, nullptr, nullptr, nullptr, nullptr, 1, 0, nullptr, nullptr, 0),
+             TCGEMM_INVALID_ARGUMENT);
+    CHECK(plan == nullptr);
+    tcgemm_plan_destroy(nullptr);
+}
+
+TEST(speaks_of_itself) {
+    CHECK_EQ(std::string(tcgemm_version()), TCGEMM_VERSION);
+    CHECK_EQ(std::string(tcgemm_status_name(TCGEMM_NO_KERNEL)), "no kernel");
+    CHECK(tcgemm_device_count() >= 0);
+}
+
+}  // namespace
+
+int main() { return check::run(); }

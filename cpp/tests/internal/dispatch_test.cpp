@@ -1,0 +1,117 @@
+#include <vector>
+
+#include "../check.hpp"
+#include "dispatch/overlap.hpp"
+#include "dispatch/registry.hpp"
+#include "dispatch/select.hpp"
+#include "tcgemm/error.hpp"
+#include "tcgemm/plan.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+GemmProblem square(std::int64_t size, DType dtype) {
+    GemmProblem p;
+    p.m = p.n = p.k = size;
+    p.a = p.b = p.c = p.d = Operand::row_major(dtype, size);
+    return p;
+}
+
+DeviceProperties gpu(int major, int minor) {
+    DeviceProperties device;
+    device.device = Device::cuda(0);
+    device.name = "made-up GPU";
+    device.cc_major = major;
+    device.cc_minor = minor;
+    device.sm_count = 80;
+    device.shared_memory_per_block = major == 7 && minor == 5 ? 64 << 10 : 96 << 10;
+    device.l2_bytes = 6 << 20;
+    device.total_memory = std::int64_t{16} << 30;
+    device.clock_khz = 1500000;
+    return device;
+}
+
+TEST(knows_which_code_runs_where) {
+    CHECK(runs_on("70;75;90a;90-virtual", 70));
+    CHECK(!runs_on("75;80", 70));
+    CHECK(runs_on("70", 75));  // a later minor of the same major runs the cubin
+    CHECK(!runs_on("86", 80));
+    CHECK(runs_on("90a", 90));
+    CHECK(!runs_on("90a", 100));  // "a" code runs on no other
+    CHECK(runs_on("90-virtual", 100));
+    CHECK(!runs_on("90-virtual", 89));
+    CHECK(!runs_on("", 90));
+}
+
+TEST(kernel_names_are_unique_and_begin_with_their_family) {
+    const std::vector<KernelDescription> all = kernels();
+    CHECK(!all.empty());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK_EQ(all[i].name.rfind(all[i].family + "_", 0), std::size_t{0});
+        for (std::size_t j = 0; j < i; ++j) CHECK(all[i].name != all[j].name);
+    }
+}
+
+TEST(host_problems_go_to_the_host_family) {
+    const ValidProblem problem = ValidProblem::check(square(64, DType::f32));
+    const Choice choice = select(problem, properties(Device::cpu()), {});
+    CHECK_EQ(std::string(choice.family->name), "host");
+}
+
+TEST(says_each_candidates_reason_where_none_accepts) {
+    const ValidProblem problem = ValidProblem::check(square(64, DType::f32));
+    CHECK_THROWS(NoKernelError, select(problem, gpu(3, 0), {}), "host_float32: takes host memory");
+    CHECK_THROWS(NoKernelError, select(problem, gpu(9, 0), {"host", ""}),
+                 "TCGEMM_FORCE_FAMILY=host");
+}
+
+TEST(an_unknown_forced_name_is_an_error) {
+    setenv("TCGEMM_FORCE_FAMILY", "no_such_family", 1);
+    CHECK_THROWS(InvalidArgument, Plan(square(8, DType::f32), Device::cpu()), "no_such_family");
+    unsetenv("TCGEMM_FORCE_FAMILY");
+    setenv("TCGEMM_FORCE_KERNEL", "no_such_kernel", 1);
+    CHECK_THROWS(InvalidArgument, Plan(square(8, DType::f32), Device::cpu()), "no_such_kernel");
+    unsetenv("TCGEMM_FORCE_KERNEL");
+}
+
+TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
+    if (build_info().cuda_version.empty()) return;  // a host-only build has none
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {8, 6}, {8, 9}, {9, 0}, {12, 0}}) {
+        for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+            const ValidProblem problem = ValidProblem::check(square(512, dtype));
+            const Choice choice = select(problem, gpu(major, minor), {});
+            const std::string expected = dtype == DType::f16 ? "sm70_wmma" : "simt";
+            CHECK_EQ(std::string(choice.family->name), expected);
+        }
+    }
+}
+
+bool share(const GemmProblem& p, const Operand& x, std::int64_t x_at, const Operand& y,
+           std::int64_t y_at) {
+    static float memory[4096];
+    return overlaps(memory + 2048 + x_at, footprint(p, x, 4, 6, "X"), memory + 2048 + y_at,
+                    footprint(p, y, 4, 6, "Y"));
+}
+
+TEST(tells_interleaved_views_from_overlapping_ones) {
+    const GemmProblem one;  // no batch
+    const Operand wide = Operand::row_major(DType::f32, 12);
+    CHECK(share(one, wide, 0, wide, 0));
+    CHECK(share(one, wide, 0, wide, 5));
+    CHECK(!share(one, wide, 0, wide, 6));   // the left and the right half of the rows
+    CHECK(share(one, wide, 0, wide, 7));    // wraps into the next row
+    CHECK(!share(one, wide, 6, wide, 0));
+    CHECK(!share(one, wide, 0, wide, 42));  // behind it
+    CHECK(share(one, wide, 0, Operand::row_major(DType::f32, 7), 6));
+    const Operand reversed = {DType::f32, -12, 1, {}, 16};
+    CHECK(!share(one, reversed, 36, wide, 6));
+    CHECK(share(one, reversed, 36, wide, 3));
+    const Operand spread = {DType::f32, 24, 2, {}, 16};
+    CHECK(share(one, spread, 0, spread, 2));
+    CHECK(!share(one, spread, 0, spread, 1));  // even and odd elements
+}
+
+}  // namespace
+
+int main() { return check::run(); }

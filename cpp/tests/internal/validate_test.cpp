@@ -1,0 +1,180 @@
+#include <limits>
+
+#include "../check.hpp"
+#include "problem/valid_problem.hpp"
+#include "tcgemm/error.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+GemmProblem row_major(std::int64_t m, std::int64_t n, std::int64_t k, DType in = DType::f32,
+                      DType out = DType::f32) {
+    GemmProblem p;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.a = Operand::row_major(in, k);
+    p.b = Operand::row_major(in, n);
+    p.c = p.d = Operand::row_major(out, n);
+    return p;
+}
+
+template <class Change>
+GemmProblem changed(const Change& change) {
+    GemmProblem p = row_major(4, 5, 6);
+    change(p);
+    return p;
+}
+
+constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max() / 2;
+
+TEST(takes_the_precision_of_the_operands) {
+    const auto resolved = [](DType a, DType b, DType out) {
+        GemmProblem p = row_major(4, 5, 6, a, out);
+        p.b.dtype = b;
+        const ValidProblem v = ValidProblem::check(p);
+        return std::string(name(v->precision)) + "/" + name(v->accumulate) + "/" +
+               name(v.compute_dtype());
+    };
+    CHECK_EQ(resolved(DType::f16, DType::f16, DType::f16), "fp16/fp32/float16");
+    CHECK_EQ(resolved(DType::bf16, DType::bf16, DType::f32), "bf16/fp32/bfloat16");
+    CHECK_EQ(resolved(DType::f16, DType::bf16, DType::f32), "fp32/fp32/float32");
+    CHECK_EQ(resolved(DType::f16, DType::f32, DType::f16), "fp32/fp32/float32");
+    CHECK_EQ(resolved(DType::f64, DType::f32, DType::f64), "fp64/fp64/float64");
+    CHECK_EQ(resolved(DType::i8, DType::i8, DType::i32), "int8/int32/int8");
+}
+
+TEST(names_what_is_wrong) {
+    const auto check = [](const auto& change) { ValidProblem::check(changed(change)); };
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.m = -1; }), "m is -1");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.batch_rank = 9; }), "batch_rank is 9");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) {
+                     p.batch_rank = 1;
+                     p.batch_shape[0] = -2;
+                 }),
+                 "batch_shape[0] is -2");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.b.dtype = DType::i8; }), "mix an integer");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.a.dtype = DType::i32; }), "A is int32");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.d.dtype = DType::i32; }), "D is int32");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.c.dtype = DType::f16; }),
+                 "C is float16 but D is float32");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.precision = Precision::int8; }),
+                 "takes int8 operands");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.dtype = static_cast<DType>(200); }),
+                 "dtype of operand A has the value 200");
+    CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.precision = Precision::tf32; }),
+                 "tf32 is not in tcgemm yet");
+    CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.accumulate = Accumulate::promoted; }),
+                 "promoted is not in tcgemm yet");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.accumulate = Accumulate::fp16; }),
+                 "accumulate fp16 does not go with precision fp32");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.alignment = 3; }), "alignment is 3");
+    CHECK_THROWS(LayoutError, check([](GemmProblem& p) { p.b.alignment = 2; }),
+                 "aligned to 2 bytes");
+}
+
+TEST(refuses_an_output_that_overlaps_itself) {
+    const auto check = [](std::int64_t row, std::int64_t col) {
+        ValidProblem::check(changed([&](GemmProblem& p) {
+            p.d.row_stride = row;
+            p.d.col_stride = col;
+        }));
+    };
+    CHECK_THROWS(LayoutError, check(0, 1), "share an address");
+    CHECK_THROWS(LayoutError, check(4, 1), "share an address");
+    CHECK_THROWS(LayoutError, check(5, 0), "share an address");
+    check(-5, 1);  // reversed rows
+    check(1, 4);   // column-major
+    check(2, 16);
+    GemmProblem broadcast = row_major(4, 5, 6);
+    broadcast.batch_rank = 1;
+    broadcast.batch_shape[0] = 3;
+    CHECK_THROWS(LayoutError, ValidProblem::check(broadcast), "share an address");
+}
+
+TEST(refuses_what_leaves_64_bits) {
+    const auto check = [](const auto& change) { ValidProblem::check(changed(change)); };
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.m = p.n = kHuge; }), "64 bits");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.a.row_stride = kHuge; }),
+                 "offset inside operand A");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.b.col_stride = -kHuge; }),
+                 "offset inside operand B");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) {
+                     p.batch_rank = 2;
+                     p.batch_shape[0] = p.batch_shape[1] = kHuge;
+                 }),
+                 "number of batches");
+    check([](GemmProblem& p) { p.m = 0, p.a.row_stride = kHuge; });  // no element, no offset
+}
+
+TEST(computes_a_column_major_output_as_its_transpose) {
+    GemmProblem p = row_major(4, 5, 6);
+    p.d = p.c = Operand::col_major(DType::f32, 4);
+    const ValidProblem v = ValidProblem::check(p);
+    CHECK(v.transposed());
+    CHECK_EQ(v->m, 5);
+    CHECK_EQ(v->n, 4);
+    CHECK_EQ(v->d.row_stride, 4);
+    CHECK_EQ(v->d.col_stride, 1);
+    CHECK_EQ(v->a.row_stride, 1);  // B, 6 x 5 row-major, transposed
+    CHECK_EQ(v->a.col_stride, 5);
+    CHECK_EQ(v.as_given().m, 4);
+    CHECK(!ValidProblem::check(row_major(4, 5, 6)).transposed());
+    GemmProblem neither = row_major(4, 5, 6);
+    neither.d = {DType::f32, 100, 2, {}, 16};
+    CHECK(!ValidProblem::check(neither).transposed());
+    GemmProblem strided_row = row_major(1, 5, 6);
+    strided_row.d = {DType::f32, 77, 3, {}, 16};
+    const ValidProblem column = ValidProblem::check(strided_row);
+    CHECK(column.transposed());
+    CHECK_EQ(column->d.col_stride, 1);
+    CHECK_EQ(column->d.row_stride, 3);
+}
+
+TEST(merges_batch_dimensions_that_one_stride_walks) {
+    GemmProblem p = row_major(4, 5, 6);
+    p.batch_rank = 4;
+    p.batch_shape = {2, 1, 3, 7};
+    p.a.batch_stride = {504, 9, 168, 24};
+    p.b.batch_stride = {0, 0, 0, 0};
+    p.c.batch_stride = p.d.batch_stride = {420, 9, 140, 20};
+    const ValidProblem v = ValidProblem::check(p);
+    CHECK_EQ(v.batch_count(), 42);
+    CHECK_EQ(v->batch_rank, 1);
+    CHECK_EQ(v->batch_shape[0], 42);
+    CHECK_EQ(v->a.batch_stride[0], 24);
+    CHECK_EQ(v->d.batch_stride[0], 20);
+    p.b.batch_stride = {0, 0, 30, 0};
+    CHECK_EQ(ValidProblem::check(p)->batch_rank, 3);
+}
+
+TEST(sets_the_strides_of_single_rows_and_columns) {
+    GemmProblem p = row_major(1, 5, 6);
+    p.a.row_stride = kHuge;  // never walked
+    p.d.row_stride = p.c.row_stride = -3;
+    const ValidProblem v = ValidProblem::check(p);
+    CHECK_EQ(v->a.row_stride, 6);
+    CHECK_EQ(v->d.row_stride, 5);
+}
+
+TEST(knows_the_offsets_that_an_operand_touches) {
+    GemmProblem p = row_major(4, 5, 6);
+    p.a = {DType::f32, -10, 2, {}, 16};
+    const OffsetRange range = offset_range(p, p.a, 4, 6, "A");
+    CHECK_EQ(range.low, -30);
+    CHECK_EQ(range.high, 10);
+}
+
+TEST(an_empty_problem_is_valid) {
+    GemmProblem p = row_major(4, 5, 6);
+    p.batch_rank = 2;
+    p.batch_shape = {0, kHuge};
+    CHECK(ValidProblem::check(p).empty());
+    CHECK(ValidProblem::check(row_major(0, 5, 6)).empty());
+    CHECK(!ValidProblem::check(row_major(4, 5, 0)).empty());
+}
+
+}  // namespace
+
+int main() { return check::run(); }

@@ -1,0 +1,199 @@
+// The public interface end to end, on the CPU and, where there is one, on the first GPU.
+#include "tcgemm/plan.hpp"
+
+#include <cmath>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "check.hpp"
+#include "tcgemm/tcgemm.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+GemmProblem row_major(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::f32) {
+    GemmProblem p;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.a = Operand::row_major(dtype, k);
+    p.b = Operand::row_major(dtype, n);
+    p.c = p.d = Operand::row_major(dtype, n);
+    p.a.alignment = p.b.alignment = p.c.alignment = p.d.alignment = 4;
+    return p;
+}
+
+std::vector<float> small_integers(std::size_t count, unsigned seed) {
+    std::vector<float> values(count);
+    for (float& value : values) {
+        seed = seed * 1664525u + 1013904223u;
+        value = static_cast<float>(static_cast<int>(seed >> 28) - 8);
+    }
+    return values;
+}
+
+// Small integers: every sum is exact, so any order gives the same bits.
+std::vector<float> reference(const GemmProblem& p, const std::vector<float>& a,
+                             const std::vector<float>& b) {
+    std::vector<float> d(static_cast<std::size_t>(p.m * p.n));
+    for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j) {
+            float sum = 0;
+            for (std::int64_t k = 0; k < p.k; ++k) sum += a[i * p.k + k] * b[k * p.n + j];
+            d[i * p.n + j] = sum;
+        }
+    }
+    return d;
+}
+
+// Computes on `device`, through device memory where that is a GPU.
+std::vector<float> product(const GemmProblem& p, Device device, const std::vector<float>& a,
+                           const std::vector<float>& b) {
+    std::vector<float> d(static_cast<std::size_t>(p.m * p.n),
+                         std::numeric_limits<float>::quiet_NaN());
+    if (device.is_cpu()) {
+        gemm(p, device, {a.data(), b.data(), nullptr, d.data()});
+        return d;
+    }
+    const Stream stream(device.ordinal);
+    const auto upload = [&](const std::vector<float>& host) {
+        DeviceBuffer buffer(host.size() * sizeof(float), device.ordinal, stream);
+        copy_async(buffer.data(), host.data(), buffer.bytes(), stream);
+        return buffer;
+    };
+    const DeviceBuffer da = upload(a), db = upload(b), dd = upload(d);
+    gemm(p, device, {da.data(), db.data(), nullptr, dd.data()}, {}, stream);
+    copy_async(d.data(), dd.data(), dd.bytes(), stream);
+    stream.view().synchronize();
+    return d;
+}
+
+std::vector<Device> all_devices() {
+    std::vector<Device> devices = {Device::cpu()};
+    for (int i = 0; i < cuda_device_count(); ++i) devices.push_back(Device::cuda(i));
+    return devices;
+}
+
+TEST(products_of_integers_are_exact_on_every_device) {
+    for (const Device device : all_devices()) {
+        for (const std::int64_t size : {1, 7, 33, 130}) {
+            const GemmProblem p = row_major(size, size + 3, size + 1);
+            const auto a = small_integers(static_cast<std::size_t>(p.m * p.k), 1);
+            const auto b = small_integers(static_cast<std::size_t>(p.k * p.n), 2);
+            CHECK(product(p, device, a, b) == reference(p, a, b));
+        }
+    }
+}
+
+TEST(alpha_and_beta_follow_blas) {
+    const GemmProblem p = row_major(2, 2, 2);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const std::vector<float> a = {1, 2, 3, 4}, b = {1, 0, 0, 1}, nans(4, nan);
+    std::vector<float> d = {10, 20, 30, 40};
+    gemm(p, Device::cpu(), {a.data(), b.data(), d.data(), d.data()}, {2, 1});
+    CHECK((d == std::vector<float>{12, 24, 36, 48}));
+    gemm(p, Device::cpu(), {nullptr, nullptr, d.data(), d.data()}, {0, 0.5});
+    CHECK((d == std::vector<float>{6, 12, 18, 24}));
+    gemm(p, Device::cpu(), {a.data(), b.data(), nans.data(), d.data()}, {1, 0});
+    CHECK(d == a);
+    gemm(p, Device::cpu(), {a.data(), b.data(), nullptr, d.data()}, {nan, 0});
+    for (const float value : d) CHECK(std::isnan(value));
+}
+
+TEST(refuses_pointers_before_it_writes) {
+    const GemmProblem p = row_major(2, 2, 2);
+    std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
+    const std::vector<float> before = x;
+    float* const d = x.data() + 4;
+    const Plan plan(p, Device::cpu());
+    CHECK_THROWS(LayoutError, plan.run({nullptr, d, nullptr, d}), "operand A is a null pointer");
+    CHECK_THROWS(LayoutError, plan.run({x.data(), d, nullptr, d}), "D overlaps operand B");
+    CHECK_THROWS(LayoutError, plan.run({x.data(), x.data(), d + 1, d}, {1, 1}),
+                 "D overlaps operand C");
+    CHECK_THROWS(LayoutError, plan.run({x.data(), x.data(), nullptr, d}, {1, 1}),
+                 "operand C is a null pointer");
+    const auto* odd = reinterpret_cast<const char*>(x.data()) + 1;
+    CHECK_THROWS(LayoutError, plan.run({odd, x.data(), nullptr, d}), "not aligned to 4 bytes");
+    CHECK(x == before);
+}
+
+TEST(a_plan_says_what_was_chosen) {
+    const Plan plan(row_major(5, 6, 7), Device::cpu());
+    CHECK_EQ(plan.family(), "host");
+    CHECK_EQ(plan.kernel(), "host_float32");
+    CHECK_EQ(plan.workspace_bytes(), std::size_t{0});
+    CHECK(plan.precision() == Precision::fp32);
+    CHECK(plan.describe().find("5 x 6 x 7") != std::string::npos);
+}
+
+TEST(empty_problems_succeed_and_touch_nothing) {
+    for (const Device device : all_devices()) {
+        gemm(row_major(0, 5, 3), device, {});
+        gemm(row_major(5, 0, 3), device, {});
+        GemmProblem p = row_major(5, 5, 3);
+        p.batch_rank = 1;
+        gemm(p, device, {});
+    }
+}
+
+TEST(the_cache_gives_equal_problems_one_plan) {
+    const GemmProblem p = row_major(5, 6, 7);
+    const auto first = cached_plan(p, Device::cpu());
+    CHECK(first == cached_plan(p, Device::cpu()));
+    GemmProblem other = p;
+    other.n = 5;
+    other.d = other.c = other.b = Operand::row_major(DType::f32, 5);
+    CHECK(first != cached_plan(other, Device::cpu()));
+    clear_plan_cache();
+    CHECK(first != cached_plan(p, Device::cpu()));
+}
+
+TEST(many_threads_share_the_cache) {
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(8, 0);
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([t, &wrong] {
+            for (int round = 0; round < 20; ++round) {
+                const GemmProblem p = row_major(1 + (round + t) % 9, 17, 5);
+                const auto a = small_integers(static_cast<std::size_t>(p.m * p.k), 3);
+                const auto b = small_integers(static_cast<std::size_t>(p.k * p.n), 4);
+                wrong[static_cast<std::size_t>(t)] +=
+                    product(p, Device::cpu(), a, b) == reference(p, a, b) ? 0 : 1;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const int count : wrong) CHECK_EQ(count, 0);
+}
+
+TEST(a_device_that_is_not_there_is_named) {
+    CHECK_THROWS(DeviceError, Plan(row_major(2, 2, 2), Device::cuda(63)),
+                 "cuda:63 does not exist");
+}
+
+TEST(owners_are_moved_not_copied) {
+    if (cuda_device_count() == 0) return;
+    Stream stream(0);
+    Stream taken = std::move(stream);
+    DeviceBuffer buffer(1024, 0, taken);
+    void* const data = buffer.data();
+    DeviceBuffer other = std::move(buffer);
+    CHECK(buffer.data() == nullptr);  // NOLINT(bugprone-use-after-move): that is the point
+    CHECK(other.data() == data);
+    PinnedBuffer pinned(1024, 0);
+    copy_async(other.data(), pinned.data(), 1024, taken);
+    Event start(0, true), stop(0, true);
+    start.record(taken);
+    stop.record(taken);
+    stop.synchronize();
+    CHECK(stop.milliseconds_since(start) >= 0);
+    CHECK_THROWS(OutOfMemory, DeviceBuffer(std::size_t{1} << 60, 0, taken), "bytes left");
+    DeviceBuffer after(1024, 0, taken);  // a failed allocation leaves no trace
+    CHECK(after.data() != nullptr);
+}
+
+}  // namespace
+
+int main() { return check::run(); }
