@@ -1,0 +1,30 @@
+"""The test harness: oracle, data sets and guards, and `Lab.check`, the entry of every numeric test."""
+
+from . import cuda, data, dlpack, families, oracle
+from .check import WORST, Evidence, Lab, Run
+from .formats import FORMATS, bits_of, round_to, wide
+from .layout import COL, ROW, Layout
+from .modes import FAMILY_MODES, MODES, UNSUPPORTED, Mode
+
+__all__ = [
+    "COL",
+    "FAMILY_MODES",
+    "FORMATS",
+    "MODES",
+    "ROW",
+    "UNSUPPORTED",
+    "WORST",
+    "Evidence",
+    "Lab",
+    "Layout",
+    "Mode",
+    "Run",
+    "bits_of",
+    "cuda",
+    "data",
+    "dlpack",
+    "families",
+    "oracle",
+    "round_to",
+    "wide",
+]

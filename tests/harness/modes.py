@@ -1,0 +1,122 @@
+"""The modes of computation, what each promises, and which family takes which.
+
+The bounds are the accuracy contract: for alpha A B + beta C0 with result C^ and exact result C,
+
+    |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|      componentwise.
+
+`hard` is the c that never fails; `gate` is the regression limit on positive data U(0, 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+U16, U32, U64 = 2.0**-11, 2.0**-24, 2.0**-53
+FLOAT_OUTPUTS = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Mode:
+    name: str
+    operand: str  # dtype of A and B as the user hands them over
+    compute: str  # dtype that they are rounded to before they are multiplied
+    accumulator: str
+    hard: Callable[[int], float] | None  # c as a function of K; None: exact
+    gate: Callable[[int], float] | None = None  # None: none is set
+    precision: str | None = None
+    accumulate: str | None = None
+    outputs: tuple[str, ...] = FLOAT_OUTPUTS
+
+    @property
+    def default_output(self) -> str:
+        return "int32" if self.operand == "int8" else self.operand
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _fp32_accumulate_hard(k: int) -> float:
+    return 2 * k * U32
+
+
+def _fp32_accumulate_gate(k: int) -> float:
+    return (0.2 * k + 8) * U32
+
+
+def _fp32_gate(k: int) -> float:
+    return max(8.0, 2 * math.sqrt(k)) * U32
+
+
+MODES = {
+    m.name: m
+    for m in (
+        Mode("fp16", "float16", "float16", "float32", _fp32_accumulate_hard, _fp32_accumulate_gate),
+        Mode(
+            "fp16_accumulate_fp16",
+            "float16",
+            "float16",
+            "float16",
+            lambda k: (k / 4 + 2) * U16,
+            accumulate="fp16",
+        ),
+        Mode(
+            "bf16", "bfloat16", "bfloat16", "float32", _fp32_accumulate_hard, _fp32_accumulate_gate
+        ),
+        Mode("fp32", "float32", "float32", "float32", lambda k: k * U32, _fp32_gate),
+        Mode(
+            "fp32_as_fp16",
+            "float32",
+            "float16",
+            "float32",
+            _fp32_accumulate_hard,
+            _fp32_accumulate_gate,
+            precision="fp16",
+        ),
+        Mode(
+            "fp32_as_bf16",
+            "float32",
+            "bfloat16",
+            "float32",
+            _fp32_accumulate_hard,
+            _fp32_accumulate_gate,
+            precision="bf16",
+        ),
+        Mode(
+            "fp64_as_fp32",
+            "float64",
+            "float32",
+            "float32",
+            lambda k: k * U32,
+            _fp32_gate,
+            precision="fp32",
+        ),
+        Mode(
+            "fp64",
+            "float64",
+            "float64",
+            "float64",
+            lambda k: k * U64,
+            lambda k: max(8.0, 2 * math.sqrt(k)) * U64,
+        ),
+        Mode("int8", "int8", "int8", "int32", None, outputs=("int32",)),
+    )
+}
+
+# What each family takes, written down: a kernel that disappears fails the suite, it does not
+# shorten it. test_registry.py compares this table with what the library says of itself.
+ALL_MODES = tuple(MODES)
+FAMILY_MODES = {
+    "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16"),
+    "simt": ALL_MODES,
+    "host": ALL_MODES,
+}
+# What the library knows by name and refuses so far, each with UnsupportedError.
+UNSUPPORTED = (
+    {"precision": "tf32"},
+    {"precision": "fp8_e4m3"},
+    {"precision": "fp8_e5m2"},
+    {"accumulate": "promoted"},
+    {"determinism": "batch_invariant"},
+)
