@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,14 @@ INTERNAL = sorted(path.stem for path in (ROOT / "cpp/tests/internal").glob("*.cp
 
 
 def run(*command: str | Path) -> str:
+    # CMake and Ninja may be those beside this Python, whose environment need not be activated.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        list(map(str, command)),
+        env={**os.environ, "PATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     if done.returncode:
         pytest.fail(f"{' '.join(map(str, command))}\n{done.stdout[-8000:]}", pytrace=False)
