@@ -42,6 +42,9 @@ struct GemmArgs {
 TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape& shape, const std::int64_t* stride,
                                              std::int64_t index) {
     std::int64_t offset = 0;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 1  // a division of 64 bits is long code
+#endif
     for (int dim = shape.rank - 1; dim > 0; --dim) {
         const std::int64_t rest = index / shape.extent[dim];
         offset += (index - rest * shape.extent[dim]) * stride[dim];

@@ -1,0 +1,86 @@
+// Which tile and which split of K a product gets: an estimate of its time, in clock cycles.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/kernel_info.hpp"
+
+namespace tcgemm::simt {
+
+constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
+    return (value + by - 1) / by;
+}
+
+// What the model knows of a kernel row.
+struct KernelCost {
+    int block = 0, block_k = 0;  // outputs a side, and values of k, of a tile
+    int resident = 0;            // blocks that an SM holds
+    double tile_cycles = 0;      // of an SM for one k-tile of one block, when it is busy
+    int accumulator_bytes = 0;
+    bool splits = false;
+};
+
+inline constexpr double kLatencyCycles = 900;   // a k-tile of a block that is alone on its SM
+inline constexpr double kBlockCycles = 2500;    // first loads and epilogue of a block
+inline constexpr double kReduceCycles = 6000;   // a second launch
+inline constexpr double kBytesPerCycle = 16;    // of an SM, to and from memory
+inline constexpr int kMaxSplits = 128;
+inline constexpr std::int64_t kMinSplitTiles = 16;  // k-tiles; shorter splits do not pay
+inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
+
+inline double cycles(const ValidProblem& problem, const DeviceProperties& device,
+                     const KernelCost& kernel, std::int64_t splits) {
+    const double outputs = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
+                           static_cast<double>(problem.batch_count());
+    const double blocks = static_cast<double>(ceil_div(problem->m, kernel.block)) *
+                          static_cast<double>(ceil_div(problem->n, kernel.block)) *
+                          static_cast<double>(problem.batch_count() * splits);
+    const double k_tiles =
+        static_cast<double>(ceil_div(ceil_div(problem->k, kernel.block_k), splits));
+    // Blocks of the busiest SM; full waves of resident blocks, then the rest.
+    const double on_sm = std::ceil(blocks / std::max(device.sm_count, 1));
+    const double waves = std::floor(on_sm / kernel.resident);
+    const double rest = on_sm - waves * kernel.resident;
+    const auto wave = [&](double resident) {
+        return k_tiles * std::max(resident * kernel.tile_cycles, kLatencyCycles) + kBlockCycles;
+    };
+    double total = waves * wave(kernel.resident) + (rest > 0 ? wave(rest) : 0);
+    if (splits > 1) {
+        const double bytes = 2 * outputs * kernel.accumulator_bytes * static_cast<double>(splits);
+        total += kReduceCycles + bytes / (kBytesPerCycle * std::max(device.sm_count, 1));
+    }
+    return total;
+}
+
+inline Schedule best_schedule(const ValidProblem& problem, const DeviceProperties& device,
+                              const KernelCost& kernel) {
+    const double clock_mhz = device.clock_khz > 0 ? device.clock_khz / 1000.0 : 1000.0;
+    const double partial_bytes = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
+                                 static_cast<double>(problem.batch_count()) *
+                                 kernel.accumulator_bytes;
+    const std::int64_t k_tiles = ceil_div(problem->k, kernel.block_k);
+    double best = cycles(problem, device, kernel, 1);
+    std::int64_t best_splits = 1;
+    for (std::int64_t splits = 2; kernel.splits && splits <= kMaxSplits &&
+                                  k_tiles >= splits * kMinSplitTiles &&
+                                  partial_bytes * static_cast<double>(splits) <= kMaxWorkspaceBytes;
+         splits += std::max<std::int64_t>(1, splits / 4)) {
+        const double cost = cycles(problem, device, kernel, splits);
+        if (cost < 0.97 * best) {
+            best = cost;
+            best_splits = splits;
+        }
+    }
+    Schedule schedule;
+    schedule.split_k = static_cast<int>(best_splits);
+    if (best_splits > 1) {
+        schedule.workspace_bytes =
+            static_cast<std::size_t>(partial_bytes) * static_cast<std::size_t>(best_splits);
+    }
+    schedule.cost_us = best / clock_mhz;
+    return schedule;
+}
+
+}  // namespace tcgemm::simt

@@ -1,0 +1,9 @@
+#include "kernels/simt/launch.cuh"
+
+namespace tcgemm::simt {
+
+template void launch<Large<F32>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch<Medium<F32>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch<Small<F32>>(const GemmArgs&, const Schedule&, StreamView);
+
+}  // namespace tcgemm::simt

@@ -1,0 +1,65 @@
+// CUDA cores: the family that asks for nothing. Any size, stride and alignment, every dtype.
+#include <string>
+
+#include "kernels/simt/cost_model.hpp"
+#include "kernels/simt/policy.hpp"
+
+namespace tcgemm::simt {
+namespace {
+
+template <class Policy>
+std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
+    using Numbers = typename Policy::Numbers;
+    if (problem.compute_dtype() == Numbers::kDType && problem->accumulate == Numbers::kAccumulate) {
+        return {};
+    }
+    return std::string("computes ") + name(Numbers::kDType) + " with " + name(Numbers::kAccumulate) +
+           " accumulation, the product asks for " + name(problem.compute_dtype()) + " with " +
+           name(problem->accumulate);
+}
+
+template <class Policy>
+Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
+    using Numbers = typename Policy::Numbers;
+    KernelCost cost;
+    cost.block = Policy::kBlock;
+    cost.block_k = Policy::kBlockK;
+    cost.resident = Policy::kBlocksPerSm;
+    cost.tile_cycles = Policy::kBlock * Policy::kBlock * Policy::kBlockK /
+                       (Numbers::kFmaPerCycle * Policy::kEfficiency);
+    cost.accumulator_bytes = sizeof(typename Numbers::Acc);
+    // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds.
+    cost.splits = Numbers::kAccumulate != Accumulate::fp16;
+    return best_schedule(problem, device, cost);
+}
+
+template <class Policy>
+constexpr KernelInfo row(const char* name) {
+    return {name, Policy::tile, OperandNeeds{false, 0}, rejects<Policy>, schedule<Policy>,
+            launch<Policy>};
+}
+
+constexpr KernelInfo kKernels[] = {
+    row<Large<F32>>("simt_f32_128x128x8"),
+    row<Medium<F32>>("simt_f32_64x64x8"),
+    row<Small<F32>>("simt_f32_32x32x8"),
+    row<Large<F16>>("simt_f16_128x128x8"),
+    row<Small<F16>>("simt_f16_32x32x8"),
+    row<Large<F16AccF16>>("simt_f16_acc_f16_128x128x8"),
+    row<Small<F16AccF16>>("simt_f16_acc_f16_32x32x8"),
+    row<Large<BF16>>("simt_bf16_128x128x8"),
+    row<Small<BF16>>("simt_bf16_32x32x8"),
+    row<Medium<F64>>("simt_f64_64x64x8"),
+    row<Small<F64>>("simt_f64_32x32x8"),
+    row<Large<I8>>("simt_i8_128x128x8"),
+    row<Small<I8>>("simt_i8_32x32x8"),
+};
+
+}  // namespace
+
+const Family& family() {
+    static constexpr Family kFamily{kKernels, sizeof(kKernels) / sizeof(kKernels[0]), false};
+    return kFamily;
+}
+
+}  // namespace tcgemm::simt

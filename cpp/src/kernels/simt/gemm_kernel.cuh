@@ -1,0 +1,254 @@
+// The matrix product on CUDA cores: any sizes, strides and alignment, one kernel for all dtypes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/tile_scheduler.cuh"
+#include "kernels/epilogue/store.cuh"
+#include "kernels/simt/operand_loader.cuh"
+#include "kernels/simt/policy.hpp"
+
+namespace tcgemm::simt {
+
+// The work of a launch. A slice of the scheduler is one split of one batch, splits counting faster.
+struct Work {
+    device::TileScheduler tiles;
+    int splits = 1;
+    std::int64_t split_length = 0;  // values of k of one split, a multiple of kBlockK
+    OperandPath a, b;
+};
+
+template <class Policy>
+struct SharedMemory {
+    using Stage = typename Policy::Numbers::Stage;
+    using Loader = OperandLoader<typename Policy::Numbers::Element, Stage, Policy::kBlock,
+                                 Policy::kBlockK>;
+    // Two k-tiles of each operand: one is computed while the other is filled.
+    alignas(16) Stage a[2][Loader::kTileElements];
+    alignas(16) Stage b[2][Loader::kTileElements];
+};
+
+__device__ __forceinline__ void multiply_add(float& acc, float a, float b) {
+    acc = fmaf(a, b, acc);
+}
+__device__ __forceinline__ void multiply_add(double& acc, double a, double b) {
+    acc = fma(a, b, acc);
+}
+__device__ __forceinline__ void multiply_add(__half& acc, __half a, __half b) {
+    acc = __hfma(a, b, acc);  // rounds to FP16 at each step
+}
+__device__ __forceinline__ void multiply_add(std::int32_t& acc, std::int32_t a, std::int32_t b) {
+    acc = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc) +
+                                    static_cast<std::uint32_t>(a * b));  // wraps around
+}
+
+template <class Acc>
+__device__ __forceinline__ void add(Acc& sum, Acc value) {
+    if constexpr (std::is_integral_v<Acc>) {
+        sum = static_cast<Acc>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(value));
+    } else {
+        sum += value;
+    }
+}
+
+// The outputs of one thread. Its rows and columns come in groups of kGroup neighbours, a group a
+// lane, so that a warp reads fragments in vectors of 16 bytes from neighbouring addresses.
+template <class Policy>
+struct ThreadTile {
+    using Stage = typename Policy::Numbers::Stage;
+    using Acc = typename Policy::Numbers::Acc;
+    static constexpr int kGroup = sizeof(Stage) == 8 ? 2 : 4;
+    static constexpr int kM = Policy::kThreadM, kN = Policy::kThreadN;
+    static constexpr int kGroupsM = kM / kGroup, kGroupsN = kN / kGroup;
+    using Group = Vector<Stage, kGroup>;
+
+    Acc acc[kM][kN];
+    int row0, col0;  // of the first output, in the block
+
+    __device__ ThreadTile() {
+        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        constexpr int kWarpsN = Policy::kBlock / Policy::kWarpN;
+        row0 = warp / kWarpsN * Policy::kWarpM + lane / Policy::kLanesN * kGroup;
+        col0 = warp % kWarpsN * Policy::kWarpN + lane % Policy::kLanesN * kGroup;
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+            for (int j = 0; j < kN; ++j) acc[i][j] = Acc(0);
+        }
+    }
+
+    static constexpr int row(int i) { return i / kGroup * (Policy::kLanesM * kGroup) + i % kGroup; }
+    static constexpr int col(int group) { return group * (Policy::kLanesN * kGroup); }
+
+    __device__ __forceinline__ void multiply(const Stage* tile_a, const Stage* tile_b) {
+        constexpr int kStride = SharedMemory<Policy>::Loader::kStride;
+        const Stage* a = tile_a + row0;
+        const Stage* b = tile_b + col0;
+        // Unrolled, the compiler reads the fragments of k + 1 while those of k are multiplied.
+#pragma unroll
+        for (int k = 0; k < Policy::kBlockK; ++k) {
+            Group fragment_a[kGroupsM], fragment_b[kGroupsN];
+#pragma unroll
+            for (int g = 0; g < kGroupsM; ++g) {
+                fragment_a[g] = *reinterpret_cast<const Group*>(a + k * kStride + row(g * kGroup));
+            }
+#pragma unroll
+            for (int g = 0; g < kGroupsN; ++g) {
+                fragment_b[g] = *reinterpret_cast<const Group*>(b + k * kStride + col(g));
+            }
+#pragma unroll
+            for (int i = 0; i < kM; ++i) {
+#pragma unroll
+                for (int j = 0; j < kN; ++j) {
+                    multiply_add(acc[i][j], fragment_a[i / kGroup].element[i % kGroup],
+                                 fragment_b[j / kGroup].element[j % kGroup]);
+                }
+            }
+        }
+    }
+
+    // Calls store(row, col, group) for each group of neighbours in a row, by the block's rows and
+    // columns. A loop over rows that shifts the accumulators keeps the code of `store` small
+    // without indexing registers at run time.
+    template <class Store>
+    __device__ __forceinline__ void for_each_group(Store&& store) {
+#pragma unroll 1
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+            for (int g = 0; g < kGroupsN; ++g) {
+                Acc group[kGroup];
+#pragma unroll
+                for (int j = 0; j < kGroup; ++j) group[j] = acc[0][g * kGroup + j];
+                store(row0 + row(i), col0 + col(g), group);
+            }
+#pragma unroll
+            for (int next = 1; next < kM; ++next) {
+#pragma unroll
+                for (int j = 0; j < kN; ++j) acc[next - 1][j] = acc[next][j];
+            }
+        }
+    }
+};
+
+// Where split-K leaves its partial sums: workspace[batch][split][m][n] of Acc.
+template <class Acc>
+__device__ __forceinline__ Acc* partial_sums(const GemmArgs& args, std::int64_t slice) {
+    return static_cast<Acc*>(args.workspace) + slice * args.m * args.n;
+}
+
+template <class Policy, class Epilogue>
+__device__ __forceinline__ void write_tile(ThreadTile<Policy>& tile, const GemmArgs& args,
+                                           const Work& work, const Epilogue& epilogue,
+                                           std::int64_t index) {
+    using Acc = typename Policy::Numbers::Acc;
+    constexpr int kGroup = ThreadTile<Policy>::kGroup;
+    const device::Tile place = work.tiles.tile(index);
+    const std::int64_t row0 = std::int64_t{place.m} * Policy::kBlock;
+    const std::int64_t col0 = std::int64_t{place.n} * Policy::kBlock;
+    if (work.splits > 1) {
+        Acc* partial = partial_sums<Acc>(args, place.slice);
+        tile.for_each_group([&](int row, int col, const Acc(&group)[kGroup]) {
+            if (row0 + row >= args.m) return;
+            Acc* to = partial + (row0 + row) * args.n + col0 + col;
+#pragma unroll
+            for (int j = 0; j < kGroup; ++j) {
+                if (col0 + col + j < args.n) to[j] = group[j];
+            }
+        });
+    } else {
+        const epilogue::Output<Epilogue> output(epilogue, args, place.slice);
+        tile.for_each_group([&](int row, int col, const Acc(&group)[kGroup]) {
+            const std::int64_t cols_left = args.n - col0 - col;
+            if (row0 + row >= args.m || cols_left <= 0) return;
+            typename Epilogue::Value value[kGroup];
+#pragma unroll
+            for (int j = 0; j < kGroup; ++j) {
+                value[j] = epilogue::widen<typename Epilogue::Value>(group[j]);
+            }
+            output.template store<kGroup>(
+                row0 + row, col0 + col, value,
+                static_cast<int>(min(cols_left, std::int64_t{kGroup})));
+        });
+    }
+}
+
+template <class Policy, class Epilogue>
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
+    gemm_kernel(const __grid_constant__ GemmArgs args, const __grid_constant__ Work work,
+                const Epilogue epilogue) {
+    using Numbers = typename Policy::Numbers;
+    using Element = typename Numbers::Element;
+    using Shared = SharedMemory<Policy>;
+    __shared__ Shared shared;
+
+    for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
+        const device::Tile place = work.tiles.tile(index);
+        const std::int64_t row0 = std::int64_t{place.m} * Policy::kBlock;
+        const std::int64_t col0 = std::int64_t{place.n} * Policy::kBlock;
+        const std::int64_t batch = work.splits == 1 ? place.slice : place.slice / work.splits;
+        const std::int64_t k0 = (place.slice - batch * work.splits) * work.split_length;
+        std::int64_t k_left = min(work.split_length, args.k - k0);
+
+        typename Shared::Loader load_a(
+            work.a,
+            static_cast<const Element*>(args.a.data) +
+                batch_offset(args.batch, args.a.batch_stride, batch) +
+                row0 * work.a.outer_stride + k0 * work.a.k_stride,
+            args.m - row0);
+        typename Shared::Loader load_b(
+            work.b,
+            static_cast<const Element*>(args.b.data) +
+                batch_offset(args.batch, args.b.batch_stride, batch) +
+                col0 * work.b.outer_stride + k0 * work.b.k_stride,
+            args.n - col0);
+
+        // Main loop: global memory -> registers -> shared memory runs one k-tile ahead. Loads past
+        // the end read nothing and give zeros.
+        ThreadTile<Policy> tile;
+        const auto load = [&] {
+            const int inside = static_cast<int>(min(k_left, std::int64_t{Policy::kBlockK}));
+            load_a.load(inside);
+            load_b.load(inside);
+            k_left -= Policy::kBlockK;
+        };
+        const auto store = [&](int stage) {
+            load_a.store(shared.a[stage]);
+            load_b.store(shared.b[stage]);
+            __syncthreads();
+        };
+        std::int64_t tiles = (k_left + Policy::kBlockK - 1) / Policy::kBlockK;
+        load();
+        store(0);
+        for (int stage = 0; tiles > 0; --tiles, stage ^= 1) {
+            load();
+            tile.multiply(shared.a[stage], shared.b[stage]);
+            store(stage ^ 1);
+        }
+
+        // Where the tile lies is computed again: kept, it would cost registers in the main loop.
+        asm volatile("" : "+l"(index));
+        write_tile<Policy>(tile, args, work, epilogue, index);
+    }
+}
+
+// Adds the partial sums of each output in the order of the splits, so that the bits are always the
+// same, and applies the epilogue.
+template <class Acc, class Epilogue>
+__global__ void __launch_bounds__(256)
+    reduce_kernel(const __grid_constant__ GemmArgs args, int splits, const Epilogue epilogue) {
+    const std::int64_t outputs = args.m * args.n;
+    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+    for (std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+         index < outputs * args.batch.count; index += stride) {
+        const std::int64_t batch = index / outputs, output = index - batch * outputs;
+        const std::int64_t row = output / args.n, col = output - row * args.n;
+        Acc sum(0);
+        for (int split = 0; split < splits; ++split) {
+            add(sum, partial_sums<Acc>(args, batch * splits + split)[output]);
+        }
+        const typename Epilogue::Value value[1] = {epilogue::widen<typename Epilogue::Value>(sum)};
+        epilogue::Output<Epilogue>(epilogue, args, batch).template store<1>(row, col, value, 1);
+    }
+}
+
+}  // namespace tcgemm::simt

@@ -1,0 +1,104 @@
+// What the one CUDA-core kernel is compiled for: the numbers it computes with and its tile.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/kernel_info.hpp"
+
+namespace tcgemm::simt {
+
+// Element: A and B in global memory. Stage: in shared memory, what is multiplied. Acc: the sum.
+// Result: the accumulator as the epilogue takes it. kFmaPerCycle: of an SM of sm_90.
+struct F32 {
+    static constexpr DType kDType = DType::f32;
+    static constexpr Accumulate kAccumulate = Accumulate::fp32;
+    using Element = float;
+    using Stage = float;
+    using Acc = float;
+    using Result = float;
+    static constexpr double kFmaPerCycle = 128;
+};
+struct F16 {
+    static constexpr DType kDType = DType::f16;
+    static constexpr Accumulate kAccumulate = Accumulate::fp32;
+    using Element = __half;
+    using Stage = float;
+    using Acc = float;
+    using Result = float;
+    static constexpr double kFmaPerCycle = 128;
+};
+struct F16AccF16 {
+    static constexpr DType kDType = DType::f16;
+    static constexpr Accumulate kAccumulate = Accumulate::fp16;
+    using Element = __half;
+    using Stage = __half;
+    using Acc = __half;
+    using Result = float;
+    static constexpr double kFmaPerCycle = 128;
+};
+struct BF16 {
+    static constexpr DType kDType = DType::bf16;
+    static constexpr Accumulate kAccumulate = Accumulate::fp32;
+    using Element = __nv_bfloat16;
+    using Stage = float;
+    using Acc = float;
+    using Result = float;
+    static constexpr double kFmaPerCycle = 128;
+};
+struct F64 {
+    static constexpr DType kDType = DType::f64;
+    static constexpr Accumulate kAccumulate = Accumulate::fp64;
+    using Element = double;
+    using Stage = double;
+    using Acc = double;
+    using Result = double;
+    static constexpr double kFmaPerCycle = 64;
+};
+struct I8 {
+    static constexpr DType kDType = DType::i8;
+    static constexpr Accumulate kAccumulate = Accumulate::int32;
+    using Element = std::int8_t;
+    using Stage = std::int32_t;
+    using Acc = std::int32_t;
+    using Result = std::int32_t;
+    static constexpr double kFmaPerCycle = 64;
+};
+
+// A block computes kBlock x kBlock outputs, a thread kThreadM x kThreadN of them. kBlocksPerSm is
+// what the registers are limited for (__launch_bounds__), and what the cost model reckons with.
+// kEfficiency: of the multiply-add rate that a busy SM reaches, in percent.
+template <class Numbers_, int kBlock_, int kThreadM_, int kThreadN_, int kBlocksPerSm_,
+          int kEfficiencyPercent>
+struct Policy {
+    using Numbers = Numbers_;
+    static constexpr int kBlock = kBlock_;
+    static constexpr int kThreadM = kThreadM_;
+    static constexpr int kThreadN = kThreadN_;
+    static constexpr int kBlocksPerSm = kBlocksPerSm_;
+    static constexpr double kEfficiency = kEfficiencyPercent / 100.0;
+    // A thread stages one vector of four elements of A and one of B for each k-tile.
+    static constexpr int kBlockK = 8;
+    static constexpr int kThreads = kBlock * kBlockK / 4;
+    // A warp is 4 x 8 threads: its A fragment is then 64 bytes and its B fragment 128, read from
+    // shared memory without bank conflicts.
+    static constexpr int kLanesM = 4, kLanesN = 8;
+    static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
+    static constexpr TileConfig tile{kBlock, kBlock, kBlockK, kWarpM, kWarpN, kThreads};
+    static_assert((kBlock / kWarpM) * (kBlock / kWarpN) * 32 == kThreads, "warps tile the block");
+};
+
+template <class Numbers>
+using Large = Policy<Numbers, 128, 8, 8, 2, 75>;
+template <class Numbers>
+using Medium = Policy<Numbers, 64, 8, 4, sizeof(typename Numbers::Acc) == 8 ? 3 : 4, 60>;
+template <class Numbers>
+using Small = Policy<Numbers, 32, 4, 4, sizeof(typename Numbers::Acc) == 8 ? 8 : 12, 35>;
+
+// Defined in launch.cuh, instantiated in the file of each compute dtype.
+template <class Policy>
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream);
+
+}  // namespace tcgemm::simt
