@@ -41,7 +41,7 @@ REQUIRED_FILES = [
 ]
 # Anything else is a mistake: a CUDA library that auditwheel grafts adds hundreds of megabytes.
 ALLOWED_FILES = re.compile(
-    r"tcgemm/([\w/]+\.pyi?|py\.typed|_core\.cpython-[\w-]+\.so|lib/libtcgemm\.so"
+    r"tcgemm/([\w/]+\.(pyi?|toml)|py\.typed|_core\.cpython-[\w-]+\.so|lib/libtcgemm\.so"
     r"|lib/cmake/tcgemm/[\w-]+\.cmake|include/tcgemm/\w+\.hp*)|tcgemm-[\w.]+\.dist-info/.*"
 )
 ALLOWED_LIBRARIES = re.compile(
