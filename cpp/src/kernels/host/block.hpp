@@ -1,0 +1,219 @@
+// A block of D in three steps, accumulate, add and finish (instruction_set.hpp says what each
+// promises), written in a vocabulary. Included once for each instruction set.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/host/instruction_set.hpp"
+#include "kernels/host/micro_kernel.hpp"
+#include "kernels/host/pack.hpp"
+
+namespace tcgemm::host {
+
+// V: the vocabulary. S: its arithmetic for this mode. Compute: what A and B are rounded to.
+template <class V, class S, class Compute>
+struct BlockKernel {
+    using Lane = typename S::Lane;
+    using Pack = Packer<V, S, Compute>;
+    static constexpr int kTileCols = S::kVectors * S::kWidth;
+    static constexpr int kTile = S::kRows * kTileCols;
+    // Lanes of K that are summed at a time: a panel of A (kRows x 256 lanes) stays in the L1 cache.
+    // Part of the result's definition: the sum of such a block is rounded before it is added.
+    static constexpr int kBlockLanes = 256;
+
+    static std::int64_t round_up(std::int64_t value, std::int64_t step) {
+        return (value + step - 1) / step * step;
+    }
+
+    static std::size_t scratch_bytes(std::int64_t cols, std::int64_t k) {
+        const std::int64_t lanes = (k + S::kLaneK - 1) / S::kLaneK;
+        const std::int64_t b_lanes = lanes < kBlockLanes ? lanes : kBlockLanes;
+        return sizeof(Lane) * static_cast<std::size_t>(S::kRows * kBlockLanes +
+                                                       b_lanes * round_up(cols, kTileCols));
+    }
+
+    template <int Rows>
+    static void tile_rows(int cols, int lanes, const Lane* a, const Lane* b, Lane* tile,
+                          bool first) {
+        if (cols <= S::kWidth) {
+            micro_kernel<S, kBlockLanes, Rows, 1>(lanes, a, b, tile, first);
+        } else {
+            micro_kernel<S, kBlockLanes, Rows, S::kVectors>(lanes, a, b, tile, first);
+        }
+    }
+
+    static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
+                           std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
+        const Lines a_lines{a.data, a.dtype, a.row_stride, a.col_stride, k};
+        const Lines b_lines{b.data, b.dtype, b.col_stride, b.row_stride, k};
+        Lane* const a_panel = static_cast<Lane*>(scratch);
+        Lane* const b_block = a_panel + S::kRows * kBlockLanes;
+        const std::int64_t all_lanes = (k + S::kLaneK - 1) / S::kLaneK;
+
+        for (std::int64_t lane = 0; lane < all_lanes; lane += kBlockLanes) {
+            const std::int64_t rest = all_lanes - lane;
+            const int lanes = rest < kBlockLanes ? static_cast<int>(rest) : kBlockLanes;
+            Pack::pack_b(b_lines, cols, lane, lanes, b_block);
+            Lane* tile = static_cast<Lane*>(lanes_out);
+            for (std::int64_t i = 0; i < rows; i += S::kRows) {
+                const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
+                Pack::pack_a(a_lines, i, n, lane, lanes, a_panel, kBlockLanes);
+                const Lane* panel = b_block;
+                for (std::int64_t j = 0; j < cols; j += kTileCols) {
+                    const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
+                    if (n == 1) {
+                        tile_rows<1>(m, lanes, a_panel, panel, tile, lane == 0);
+                    } else if (n <= S::kRows / 2) {
+                        tile_rows<S::kRows / 2>(m, lanes, a_panel, panel, tile, lane == 0);
+                    } else {
+                        tile_rows<S::kRows>(m, lanes, a_panel, panel, tile, lane == 0);
+                    }
+                    panel += lanes * kTileCols;
+                    tile += kTile;
+                }
+            }
+        }
+    }
+
+    static void add(void* to, const void* from, std::int64_t count) {
+        Lane* sum = static_cast<Lane*>(to);
+        const Lane* more = static_cast<const Lane*>(from);
+        for (std::int64_t i = 0; i < count; i += S::kWidth) {
+            S::store(sum + i, S::add(S::load(sum + i), S::load(more + i)));
+        }
+    }
+
+    // v = alpha * acc, then v = fma(beta, C, v), each rounded to the accumulator's precision. A
+    // term is absent where its factor is 0 (beta) or where there is no sum (`acc` is null).
+    static void epilogue(const float* acc, const float* c, float alpha, float beta, int count,
+                         float* v) {
+        if (acc == nullptr) {
+            for (int i = 0; i < count; ++i) v[i] = c == nullptr ? 0.0f : beta * c[i];
+        } else if (c == nullptr) {
+            for (int i = 0; i < count; ++i) v[i] = alpha * acc[i];
+        } else {
+            for (int i = 0; i < count; ++i) v[i] = __builtin_fmaf(beta, c[i], alpha * acc[i]);
+        }
+    }
+    static void epilogue(const double* acc, const double* c, double alpha, double beta, int count,
+                         double* v) {
+        if (acc == nullptr) {
+            for (int i = 0; i < count; ++i) v[i] = c == nullptr ? 0.0 : beta * c[i];
+        } else if (c == nullptr) {
+            for (int i = 0; i < count; ++i) v[i] = alpha * acc[i];
+        } else {
+            for (int i = 0; i < count; ++i) v[i] = __builtin_fma(beta, c[i], alpha * acc[i]);
+        }
+    }
+    // Modulo 2^32, whatever the size of the factors.
+    static void epilogue(const std::int32_t* acc, const std::int32_t* c, std::int64_t alpha,
+                         std::int64_t beta, int count, std::int32_t* v) {
+        const std::uint32_t factor = static_cast<std::uint32_t>(alpha);
+        const std::uint32_t c_factor = static_cast<std::uint32_t>(beta);
+        for (int i = 0; i < count; ++i) {
+            std::uint32_t value = 0;
+            if (acc != nullptr) value = factor * static_cast<std::uint32_t>(acc[i]);
+            if (c != nullptr) value += c_factor * static_cast<std::uint32_t>(c[i]);
+            v[i] = static_cast<std::int32_t>(value);
+        }
+    }
+
+    static void round_run(const float* from, int count, Half* to) { V::narrow(from, count, to); }
+    static void round_run(const double* from, int count, Half* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_half(from[i]);
+    }
+    template <class Value>
+    static void round_run(const Value* from, int count, BFloat16* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_bfloat16(from[i]);
+    }
+    template <class Value, class Number>
+    static void round_run(const Value* from, int count, Number* to) {
+        for (int i = 0; i < count; ++i) to[i] = static_cast<Number>(from[i]);
+    }
+    static void load_run(const std::int32_t* from, std::int64_t stride, int count,
+                         std::int32_t* to) {
+        for (int i = 0; i < count; ++i) to[i] = from[i * stride];
+    }
+    template <class Source, class Value>
+    static void load_run(const Source* from, std::int64_t stride, int count, Value* to) {
+        Runs<V>::template convert_strided<Value>(from, stride, count, to);
+    }
+
+    // Out: the elements of C and D.
+    template <class Out>
+    static void finish_as(const Output& output, std::int64_t rows, std::int64_t cols,
+                          const Lane* lanes) {
+        using Factor = std::conditional_t<std::is_integral_v<Lane>, std::int64_t, Lane>;
+        const Factor alpha = static_cast<Factor>(output.alpha);
+        const Factor beta = static_cast<Factor>(output.beta);
+        const bool reads_c = beta != 0;
+        const std::int64_t panels = (cols + kTileCols - 1) / kTileCols;
+        for (std::int64_t i = 0; i < rows; ++i) {
+            const Lane* tile = lanes;
+            if (lanes != nullptr) {
+                tile += (i / S::kRows) * panels * kTile + (i % S::kRows) * kTileCols;
+            }
+            for (std::int64_t j = 0; j < cols; j += kTileCols) {
+                const int n = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
+                Lane c[kTileCols], value[kTileCols];
+                if (reads_c) {
+                    const Out* from = static_cast<const Out*>(output.c) + i * output.c_row_stride +
+                                      j * output.c_col_stride;
+                    load_run(from, output.c_col_stride, n, c);
+                }
+                epilogue(tile, reads_c ? c : nullptr, alpha, beta, n, value);
+                Out* to =
+                    static_cast<Out*>(output.d) + i * output.d_row_stride + j * output.d_col_stride;
+                if (output.d_col_stride == 1) {
+                    round_run(value, n, to);
+                } else {
+                    Out rounded[kTileCols];
+                    round_run(value, n, rounded);
+                    for (int e = 0; e < n; ++e) to[e * output.d_col_stride] = rounded[e];
+                }
+                if (lanes != nullptr) tile += kTile;
+            }
+        }
+    }
+
+    static void finish(const Output& output, std::int64_t rows, std::int64_t cols,
+                       const void* lanes_in) {
+        const Lane* lanes = static_cast<const Lane*>(lanes_in);
+        if constexpr (std::is_integral_v<Lane>) {
+            finish_as<std::int32_t>(output, rows, cols, lanes);
+        } else {
+            switch (output.dtype) {
+                case DType::f16:
+                    return finish_as<Half>(output, rows, cols, lanes);
+                case DType::bf16:
+                    return finish_as<BFloat16>(output, rows, cols, lanes);
+                case DType::f32:
+                    return finish_as<float>(output, rows, cols, lanes);
+                case DType::f64:
+                    return finish_as<double>(output, rows, cols, lanes);
+                case DType::i8:
+                case DType::i32:
+                    return;  // a floating-point product is never stored as integers
+            }
+        }
+    }
+
+    static constexpr ModeKernels row() {
+        return {S::kRows,   kTileCols,  sizeof(Lane),  kBlockLanes * S::kLaneK,
+                !S::kChain, accumulate, scratch_bytes, add,
+                finish};
+    }
+};
+
+template <class V>
+static constexpr InstructionSet instruction_set(const char* name, bool (*supported)()) {
+    using F32 = typename V::F32;
+    return {name,
+            supported,
+            {BlockKernel<V, F32, float>::row(), BlockKernel<V, F32, Half>::row(),
+             BlockKernel<V, typename V::F16Sum, Half>::row(), BlockKernel<V, F32, BFloat16>::row(),
+             BlockKernel<V, typename V::F64, double>::row(),
+             BlockKernel<V, typename V::S16x2, std::int8_t>::row()}};
+}
+
+}  // namespace tcgemm::host

@@ -1,0 +1,54 @@
+// The host family: CPU arrays of every dtype, stride and size, in every mode of the library.
+#include <string>
+
+#include "kernels/host/gemm.hpp"
+#include "kernels/host/thread_pool.hpp"
+#include "kernels/kernel_info.hpp"
+
+namespace tcgemm::host {
+namespace {
+
+template <DType compute, Accumulate accumulate>
+std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
+    if (!device.device.is_cpu() || device.cc() != 0) return "takes CPU arrays only";
+    if (problem.compute_dtype() != compute) {
+        return std::string("computes in ") + name(compute) + ", not in " +
+               name(problem.compute_dtype());
+    }
+    if (problem->accumulate != accumulate) {
+        return std::string("accumulates in ") + name(accumulate) + ", not in " +
+               name(problem->accumulate);
+    }
+    return {};
+}
+
+Schedule schedule(const ValidProblem&, const DeviceProperties&) { return {}; }
+
+template <Mode mode>
+void launch(const GemmArgs& args, const Schedule&, StreamView) {
+    gemm(chosen_instruction_set()[mode], args, usable_threads());
+}
+
+template <Mode mode, DType compute, Accumulate accumulate>
+constexpr KernelInfo row(const char* name) {
+    return {name,     TileConfig{}, OperandNeeds{true, 0}, rejects<compute, accumulate>,
+            schedule, launch<mode>};
+}
+
+constexpr KernelInfo kKernels[] = {
+    row<Mode::f32, DType::f32, Accumulate::fp32>("host_float32"),
+    row<Mode::f16, DType::f16, Accumulate::fp32>("host_float16"),
+    row<Mode::f16_acc16, DType::f16, Accumulate::fp16>("host_float16_acc16"),
+    row<Mode::bf16, DType::bf16, Accumulate::fp32>("host_bfloat16"),
+    row<Mode::f64, DType::f64, Accumulate::fp64>("host_float64"),
+    row<Mode::i8, DType::i8, Accumulate::int32>("host_int8"),
+};
+
+}  // namespace
+
+const Family& family() {
+    static constexpr Family family{kKernels, sizeof(kKernels) / sizeof(kKernels[0]), true};
+    return family;
+}
+
+}  // namespace tcgemm::host

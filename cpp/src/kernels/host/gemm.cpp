@@ -1,0 +1,268 @@
+#include "kernels/host/gemm.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "kernels/host/thread_pool.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::host {
+namespace {
+
+using std::int64_t;
+
+constexpr std::size_t kCacheLine = 64;
+
+// The packed block of B is read once for each row of register tiles, and has to stay in the L2
+// cache: 384 KiB of the 1 MiB (Zen 4 and 5, Skylake-SP) or 512 KiB (Zen 2 and 3) that a core has.
+constexpr int64_t kBlockBBytes = 384 * 1024;
+// Each block of B is packed once for so many rows of A at most.
+constexpr int64_t kMaxRows = 1024;
+// A block smaller than this spends more on packing than the balance between threads gains.
+constexpr int64_t kMinRows = 64;
+// Waking a thread costs 5 to 50 us: it is worth it from about so many multiply-adds on.
+constexpr double kWorkPerThread = 1e6;
+// Blocks of K that one thread sums before the sum is rounded into the total. Part of the result's
+// definition, like k_block.
+constexpr int64_t kBlocksPerSlab = 16;
+
+int64_t ceil_div(int64_t value, int64_t step) { return (value + step - 1) / step; }
+int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * step; }
+
+// Rounding to nearest and subnormals, whatever the calling thread has set (flush to zero, another
+// rounding); gives it back its own settings and flags.
+class DefaultFloatingPoint {
+  public:
+    DefaultFloatingPoint() {
+        std::fegetenv(&saved_);
+        std::fesetenv(FE_DFL_ENV);
+    }
+    ~DefaultFloatingPoint() { std::fesetenv(&saved_); }
+    DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
+    DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
+
+  private:
+    std::fenv_t saved_;
+};
+
+class Buffer {
+  public:
+    explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+        if (bytes == 0) return;
+        data_ = ::operator new(bytes, std::align_val_t{kCacheLine}, std::nothrow);
+        if (data_ == nullptr) {
+            throw OutOfMemory("the host has no " + std::to_string(bytes) +
+                              " bytes of memory left for packed operands and partial sums");
+        }
+    }
+    ~Buffer() { ::operator delete(data_, std::align_val_t{kCacheLine}); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+  private:
+    void* data_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+// A product cut into equal blocks of D (the last of a row or column may be smaller).
+class Tiling {
+  public:
+    Tiling(const ModeKernels& kernels, const GemmArgs& args, int threads)
+        : kernels_(kernels), args_(args) {
+        const int64_t k_lanes_bytes = 256LL * kernels.lane_bytes;
+        const int64_t max_cols =
+            std::max<int64_t>(1, kBlockBBytes / k_lanes_bytes / kernels.tile_cols) *
+            kernels.tile_cols;
+        set_rows(ceil_div(args.m, ceil_div(args.m, kMaxRows)));
+        set_cols(ceil_div(args.n, ceil_div(args.n, max_cols)));
+        // Several blocks for each thread, so that one that is held up does not hold up all.
+        while (threads > 1 && blocks() < 4 * int64_t{threads}) {
+            if (rows_ > kMinRows && (rows_ >= cols_ || cols_ == kernels.tile_cols)) {
+                set_rows(ceil_div(rows_, 2));
+            } else if (cols_ > kernels.tile_cols) {
+                set_cols(ceil_div(cols_, 2));
+            } else {
+                break;
+            }
+        }
+    }
+
+    int64_t blocks() const { return row_blocks_ * col_blocks_ * args_.batch.count; }
+    int64_t block_rows() const { return rows_; }
+    int64_t block_cols() const { return cols_; }
+    int64_t lanes() const { return rows_ * cols_; }
+
+    struct Block {
+        int64_t batch, row, col, rows, cols;
+    };
+    Block block(int64_t index) const {
+        const int64_t in_batch = index % (row_blocks_ * col_blocks_);
+        const int64_t row = in_batch % row_blocks_ * rows_, col = in_batch / row_blocks_ * cols_;
+        return {index / (row_blocks_ * col_blocks_), row, col, std::min(rows_, args_.m - row),
+                std::min(cols_, args_.n - col)};
+    }
+
+    // The sum of products first_k .. first_k + k of a block.
+    void accumulate(const Block& block, int64_t first_k, int64_t k, void* lanes,
+                    void* scratch) const {
+        const auto at = [](const MatrixView& view, int64_t offset) {
+            return static_cast<const std::byte*>(view.data) + offset * size_of(view.dtype);
+        };
+        const MatrixView &a = args_.a, &b = args_.b;
+        const int64_t a_offset = batch_offset(args_.batch, a.batch_stride, block.batch) +
+                                 block.row * a.row_stride + first_k * a.col_stride;
+        const int64_t b_offset = batch_offset(args_.batch, b.batch_stride, block.batch) +
+                                 first_k * b.row_stride + block.col * b.col_stride;
+        kernels_.accumulate({at(a, a_offset), a.row_stride, a.col_stride, a.dtype},
+                            {at(b, b_offset), b.row_stride, b.col_stride, b.dtype}, block.rows,
+                            block.cols, k, lanes, scratch);
+    }
+
+    void finish(const Block& block, const void* lanes) const {
+        const MatrixView &c = args_.c, &d = args_.d;
+        const int64_t d_offset = batch_offset(args_.batch, d.batch_stride, block.batch) +
+                                 block.row * d.row_stride + block.col * d.col_stride;
+        Output output{static_cast<std::byte*>(d.data) + d_offset * size_of(d.dtype),
+                      nullptr,
+                      d.row_stride,
+                      d.col_stride,
+                      c.row_stride,
+                      c.col_stride,
+                      d.dtype,
+                      args_.alpha,
+                      args_.beta};
+        if (args_.beta != 0) {
+            const int64_t c_offset = batch_offset(args_.batch, c.batch_stride, block.batch) +
+                                     block.row * c.row_stride + block.col * c.col_stride;
+            output.c = static_cast<const std::byte*>(c.data) + c_offset * size_of(d.dtype);
+        }
+        kernels_.finish(output, block.rows, block.cols, lanes);
+    }
+
+  private:
+    void set_rows(int64_t rows) {
+        rows_ = round_up(rows, kernels_.tile_rows);
+        row_blocks_ = ceil_div(args_.m, rows_);
+    }
+    void set_cols(int64_t cols) {
+        cols_ = round_up(cols, kernels_.tile_cols);
+        col_blocks_ = ceil_div(args_.n, cols_);
+    }
+
+    const ModeKernels& kernels_;
+    const GemmArgs& args_;
+    int64_t rows_ = 0, cols_ = 0;  // of a block: whole register tiles
+    int64_t row_blocks_ = 0, col_blocks_ = 0;
+};
+
+// Calls body(worker, index) for each index below `count`, on up to `workers` threads that fetch
+// `grain` indices at a time.
+template <class Body>
+void share_out(int workers, int64_t count, int64_t grain, const Body& body) {
+    std::atomic<int64_t> next{0};
+    const auto work = [&](int worker) {
+        const DefaultFloatingPoint environment;
+        for (;;) {
+            const int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
+            if (begin >= count) return;
+            const int64_t end = std::min(begin + grain, count);
+            for (int64_t index = begin; index < end; ++index) body(worker, index);
+        }
+    };
+    if (workers <= 1) return work(0);
+    ThreadPool::instance().run(workers, work);
+}
+
+int worthwhile_threads(const GemmArgs& args, int threads) {
+    const double work = static_cast<double>(args.m) * static_cast<double>(args.n) *
+                        static_cast<double>(args.k + 16) * static_cast<double>(args.batch.count);
+    const double useful = std::max(1.0, work / kWorkPerThread);
+    return useful < threads ? static_cast<int>(useful) : threads;
+}
+
+}  // namespace
+
+void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
+    threads = worthwhile_threads(args, threads);
+    const Tiling tiling(kernels, args, threads);
+    const int64_t slab = kernels.k_splittable ? kernels.k_block * kBlocksPerSlab
+                                              : std::numeric_limits<int64_t>::max();
+    const int64_t slabs = args.k == 0 ? 0 : kernels.k_splittable ? ceil_div(args.k, slab) : 1;
+    const int64_t lane_bytes = tiling.lanes() * kernels.lane_bytes;
+    const std::size_t scratch_bytes =
+        args.k == 0 ? 0
+                    : static_cast<std::size_t>(round_up(
+                          static_cast<int64_t>(kernels.scratch_bytes(tiling.block_cols(), args.k)),
+                          kCacheLine));
+    const auto k_of = [&](int64_t index) { return std::min(slab, args.k - index * slab); };
+
+    if (slabs > 1 && tiling.blocks() < threads) {
+        // Few blocks and a long K: each slab of each block is a task of its own.
+        const int64_t tasks = tiling.blocks() * slabs;
+        const int workers = static_cast<int>(std::min<int64_t>(threads, tasks));
+        const Buffer sums(static_cast<std::size_t>(tasks * lane_bytes));
+        const Buffer scratch(scratch_bytes * static_cast<std::size_t>(workers));
+        share_out(workers, tasks, 1, [&](int worker, int64_t task) {
+            const int64_t index = task % slabs;
+            tiling.accumulate(tiling.block(task / slabs), index * slab, k_of(index),
+                              sums.data() + task * lane_bytes,
+                              scratch.data() + scratch_bytes * worker);
+        });
+        share_out(workers, tiling.blocks(), 1, [&](int, int64_t index) {
+            std::byte* sum = sums.data() + index * slabs * lane_bytes;
+            for (int64_t s = 1; s < slabs; ++s) {
+                kernels.add(sum, sum + s * lane_bytes, tiling.lanes());
+            }
+            tiling.finish(tiling.block(index), sum);
+        });
+        return;
+    }
+
+    const int workers = static_cast<int>(std::min<int64_t>(threads, tiling.blocks()));
+    const std::size_t own_bytes =
+        scratch_bytes + static_cast<std::size_t>(std::min<int64_t>(slabs, 2) * lane_bytes);
+    const Buffer scratch(own_bytes * static_cast<std::size_t>(workers));
+    const int64_t grain = std::clamp<int64_t>(tiling.blocks() / (16 * int64_t{workers}), 1, 1024);
+    share_out(workers, tiling.blocks(), grain, [&](int worker, int64_t index) {
+        const Tiling::Block block = tiling.block(index);
+        std::byte* own = scratch.data() + own_bytes * worker;
+        std::byte *sum = own + scratch_bytes, *more = sum + lane_bytes;
+        for (int64_t s = 0; s < slabs; ++s) {
+            tiling.accumulate(block, s * slab, k_of(s), s == 0 ? sum : more, own);
+            if (s > 0) kernels.add(sum, more, tiling.lanes());
+        }
+        tiling.finish(block, slabs == 0 ? nullptr : sum);
+    });
+}
+
+int usable_instruction_sets(const InstructionSet** sets) {
+    int count = 0;
+    for (const InstructionSet* set :
+         {avx512_instructions(), avx2_instructions(), generic_instructions()}) {
+        if (set != nullptr && set->supported()) sets[count++] = set;
+    }
+    return count;
+}
+
+const InstructionSet& chosen_instruction_set() {
+    const InstructionSet* sets[kInstructionSets];
+    const int count = usable_instruction_sets(sets);
+    const char* wanted = std::getenv("TCGEMM_HOST_ISA");
+    if (wanted == nullptr || *wanted == '\0') return *sets[0];
+    std::string names;
+    for (int i = 0; i < count; ++i) {
+        if (std::string(wanted) == sets[i]->name) return *sets[i];
+        names += std::string(i == 0 ? "" : ", ") + sets[i]->name;
+    }
+    throw InvalidArgument("TCGEMM_HOST_ISA=\"" + std::string(wanted) +
+                          "\": this build has on this CPU: " + names);
+}
+
+}  // namespace tcgemm::host

@@ -1,0 +1,21 @@
+// A whole product on the CPU: cut into blocks, the blocks shared out among threads.
+#pragma once
+
+#include "kernels/gemm_args.hpp"
+#include "kernels/host/instruction_set.hpp"
+
+namespace tcgemm::host {
+
+// Those that this build has and this CPU can run, the fastest first; "generic" is always the last.
+// Returns their number; `sets` has room for kInstructionSets.
+inline constexpr int kInstructionSets = 3;
+int usable_instruction_sets(const InstructionSet** sets);
+// The fastest, or the one that TCGEMM_HOST_ISA names. Throws InvalidArgument for another name.
+const InstructionSet& chosen_instruction_set();
+
+// D = alpha * A B + beta * C with the kernels of one mode, on at most `threads` threads. Returns
+// when D is written. Throws OutOfMemory, before D is touched. The bits of D do not depend on
+// `threads`.
+void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads);
+
+}  // namespace tcgemm::host

@@ -1,0 +1,98 @@
+// The vocabulary of simd_generic.hpp in AVX2, FMA and F16C: 16 registers of 32 bytes.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/host/convert.hpp"
+
+namespace tcgemm::host::avx2 {
+
+struct F32 {
+    using Lane = float;
+    using Element = float;
+    using Reg = __m256;
+    static constexpr int kLaneK = 1;
+    static constexpr int kWidth = 8, kRows = 6, kVectors = 2;
+    static constexpr bool kChain = false;
+
+    static Reg zero() { return _mm256_setzero_ps(); }
+    static Reg load(const Lane* from) { return _mm256_load_ps(from); }
+    static void store(Lane* to, Reg value) { _mm256_store_ps(to, value); }
+    static Reg broadcast(const Lane* from) { return _mm256_broadcast_ss(from); }
+    static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
+    static Reg multiply_add(Reg a, Reg b, Reg sum) { return _mm256_fmadd_ps(a, b, sum); }
+};
+
+struct F16Sum : F32 {
+    static constexpr bool kChain = true;
+    static Reg multiply_add(Reg a, Reg b, Reg sum) {
+        const Reg value = _mm256_fmadd_ps(a, b, sum);
+        return _mm256_cvtph_ps(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+    }
+};
+
+struct F64 {
+    using Lane = double;
+    using Element = double;
+    using Reg = __m256d;
+    static constexpr int kLaneK = 1;
+    static constexpr int kWidth = 4, kRows = 6, kVectors = 2;
+    static constexpr bool kChain = false;
+
+    static Reg zero() { return _mm256_setzero_pd(); }
+    static Reg load(const Lane* from) { return _mm256_load_pd(from); }
+    static void store(Lane* to, Reg value) { _mm256_store_pd(to, value); }
+    static Reg broadcast(const Lane* from) { return _mm256_broadcast_sd(from); }
+    static Reg add(Reg a, Reg b) { return _mm256_add_pd(a, b); }
+    static Reg multiply_add(Reg a, Reg b, Reg sum) { return _mm256_fmadd_pd(a, b, sum); }
+};
+
+struct S16x2 {
+    using Lane = std::int32_t;
+    using Element = std::int16_t;
+    using Reg = __m256i;
+    static constexpr int kLaneK = 2;
+    static constexpr int kWidth = 8, kRows = 6, kVectors = 2;
+    static constexpr bool kChain = false;
+
+    static Reg zero() { return _mm256_setzero_si256(); }
+    static Reg load(const Lane* from) {
+        return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
+    }
+    static void store(Lane* to, Reg value) {
+        _mm256_store_si256(reinterpret_cast<__m256i*>(to), value);
+    }
+    static Reg broadcast(const Lane* from) {
+        Lane value;
+        std::memcpy(&value, from, sizeof(value));
+        return _mm256_set1_epi32(value);
+    }
+    static Reg add(Reg a, Reg b) { return _mm256_add_epi32(a, b); }
+    static Reg multiply_add(Reg a, Reg b, Reg sum) { return add(sum, _mm256_madd_epi16(a, b)); }
+};
+
+struct Vocabulary {
+    using F32 = avx2::F32;
+    using F64 = avx2::F64;
+    using F16Sum = avx2::F16Sum;
+    using S16x2 = avx2::S16x2;
+    static void widen(const Half* from, int count, float* to) {
+        int i = 0;
+        for (; i + 8 <= count; i += 8) {
+            const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
+            _mm256_storeu_ps(to + i, _mm256_cvtph_ps(half));
+        }
+        for (; i < count; ++i) to[i] = to_float(from[i]);
+    }
+    static void narrow(const float* from, int count, Half* to) {
+        int i = 0;
+        for (; i + 8 <= count; i += 8) {
+            const __m128i half =
+                _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT);
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), half);
+        }
+        for (; i < count; ++i) to[i] = to_half(from[i]);
+    }
+};
+
+}  // namespace tcgemm::host::avx2
