@@ -1,4 +1,4 @@
-"""Fixtures (the family under test, and the lab that forces it), and the printed list of the cases."""
+"""Fixtures (the lab that forces the family under test), and the printed list of the cases."""
 
 from __future__ import annotations
 

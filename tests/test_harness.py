@@ -1,4 +1,4 @@
-"""The harness tested on a stand-in for the library: it accepts a right one, and notices each fault."""
+"""The harness on a stand-in for the library: it accepts a right one and notices each fault."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""The test harness: oracle, data sets and guards, and `Lab.check`, the entry of every numeric test."""
+"""Oracle, data sets and guards, and `Lab.check`, the one entry of every numeric test."""
 
-from . import cuda, data, dlpack, families, oracle
+from . import c_api, cuda, data, dlpack, families, oracle
 from .check import WORST, Evidence, Lab, Run
 from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
@@ -20,6 +20,7 @@ __all__ = [
     "Mode",
     "Run",
     "bits_of",
+    "c_api",
     "cuda",
     "data",
     "dlpack",

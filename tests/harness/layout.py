@@ -1,4 +1,4 @@
-"""How an operand lies in memory: major order, padding, offset, negative, zero and general strides."""
+"""How an operand lies in memory: order, padding, offset; negative, zero and general strides."""
 
 from __future__ import annotations
 

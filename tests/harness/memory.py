@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from .cuda import DeviceMemory
 from .dlpack import CPU, CUDA, RawArray
-from .formats import FORMATS, Array, Format, format_of
+from .formats import Array, Format
 from .layout import Layout, place
 
 ALIGNMENT = 256  # bytes; what the library's own buffers have
@@ -27,7 +27,7 @@ def aligned_empty(count: int, dtype: np.dtype) -> Array:
 
 
 class Guarded:
-    """One operand. `values` None: each element holds the NaN payload, as an output does at first."""
+    """One operand. `values` None: each element holds the NaN payload, as an output does."""
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Guarded:
         values: Array | None = None,
         is_output: bool = False,
         band: int = BAND,
+        filler: int | None = None,
         raw: bool = False,
     ) -> None:
         where = place(shape, layout)
@@ -47,7 +48,8 @@ class Guarded:
         self._first = band + layout.offset + where.first
         self._strides = where.strides
         image = aligned_empty(band + layout.offset + where.extent + band, fmt.numpy)
-        image.view(fmt.bits)[:] = fmt.nan
+        # `filler` instead of the NaN payload: what lies around must not matter.
+        image.view(fmt.bits)[:] = fmt.nan if filler is None else filler
         if values is not None:
             self._view(image)[...] = values
         self._before = image.view(fmt.bits).copy()
@@ -60,11 +62,12 @@ class Guarded:
             self._memory = image
             address = image.ctypes.data
         size = fmt.numpy.itemsize
+        self.address = address + size * self._first  # of element (0, .., 0)
         # On the CPU the library is given what a user has, a NumPy array.
         self.array: object = (
             RawArray(
                 self._memory,
-                address + size * self._first,
+                self.address,
                 fmt,
                 shape,
                 self._strides,
@@ -107,13 +110,24 @@ class Guarded:
             shown = ", ".join(str(p - self._first) for p in places[:4])
             what = "outside the output" if self.is_output else "in an input"
             raise AssertionError(
-                f"{name}: {places.size} elements {what} were written, at offsets {shown} from (0, 0)"
+                f"{name}: {places.size} elements {what} were written, at {shown} from (0, 0)"
             )
         return self._view(image).copy()
 
     def refill(self) -> None:
         """Puts the image back as it was before the first run."""
         image = self._before.view(self.format.numpy)
+        if isinstance(self._memory, DeviceMemory):
+            self._memory.write(image)
+        else:
+            self._memory[...] = image  # type: ignore[index]
+
+    def overwrite(self, byte: int) -> None:
+        """Fills the elements, not the guards, with one byte."""
+        image = self._image().copy()
+        fmt = self.format
+        pattern = int.from_bytes(bytes([byte]) * fmt.numpy.itemsize, "little")
+        self._view(image.view(fmt.bits))[...] = pattern
         if isinstance(self._memory, DeviceMemory):
             self._memory.write(image)
         else:

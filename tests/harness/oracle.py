@@ -1,4 +1,4 @@
-"""The oracle: the exact product of the given inputs, and the componentwise error bound around it."""
+"""The oracle: the exact product of the given inputs, and the error bound of each element."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def judge(
 
 
 def judge_exact(mode: Mode, got: Array, want: Exact) -> Verdict:
-    """The exact result is representable, or is rounded once: bit-equal, but for the sign of zero."""
+    """Bit-equal to the exact result rounded once, but for the sign of zero."""
     expected = round_to(want.c.astype(np.float64), format_of(got).name)
     same = (bits_of(got) == bits_of(expected)) | ((wide(got) == 0) & (wide(expected) == 0))
     return Verdict(0.0 if bool(same.all()) else np.inf, None, got.size)

@@ -1,0 +1,255 @@
+"""Numerics: exact integers for indexing, error bounds for precision, on every data set."""
+
+import numpy as np
+import pytest
+from harness import COL, MODES, ROW, Layout, data, round_to, wide
+
+ROOM = Layout(pad=8)  # rows that keep their alignment, with gaps
+
+
+def fp32_accumulating(mode):
+    return mode.accumulator == "float32"
+
+
+def fp16_computing(mode):
+    return mode.compute == "float16" and mode.accumulator == "float32"
+
+
+def sweep_exact(lab, mode, rng, shapes, **how):
+    for m, n, k in shapes:
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        lab.check(mode, a, b, expect="exact", **how)
+
+
+def test_n01_exact_int_sweep(lab, mode, rng):
+    shapes = data.shapes_pairwise()
+    # One output dtype a quarter of the shapes; each pair of sizes meets in some of them.
+    for start, out in zip(range(4), 4 * mode.outputs, strict=False):
+        sweep_exact(lab, mode, rng, shapes[start::4], out_dtype=out)
+
+
+@pytest.mark.slow
+def test_n01_exact_int_sweep_of_all_shapes(lab, mode, rng):
+    sweep_exact(lab, mode, rng, data.shapes_all())
+
+
+def test_n01_exact_int_sweep_with_alpha_beta_c(lab, mode, rng):
+    for m, n, k in data.shapes_pairwise()[::5]:
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        c = round_to(rng.integers(-8, 8, (m, n)), mode.default_output)
+        lab.check(mode, a, b, c, alpha=-2, beta=3, expect="exact", layouts={"c": ROOM})
+
+
+def test_n02_identity_and_permutation(lab, mode, rng):
+    """Any finite bits pass through unchanged: nothing is rounded, flushed or swapped."""
+    operand = np.dtype(mode.compute if mode.precision is None else "float32")
+    for m, n, k in ((64, 40, 64), (129, 65, 129), (33, 17, 50), (257, 8, 300)):
+        bits = rng.integers(0, 256, (k, n, operand.itemsize), dtype=np.uint8)
+        b = bits.view(operand)[..., 0]
+        b = np.where(np.isfinite(wide(b)), b, operand.type(1))
+        b = round_to(wide(round_to(wide(b), mode.compute)), mode.operand)
+        b = np.where(np.isfinite(wide(b)), b, b.dtype.type(1))
+        out = mode.default_output
+        for a in (np.eye(m, k), data.permutation(rng, mode, (m, k), (k, n))[0]):
+            a = round_to(wide(a), mode.operand)
+            got = lab.check(mode, a, b, expect="exact", out_dtype=out).out
+            picked = b[wide(a).argmax(axis=-1)]
+            some = wide(a).any(axis=-1)
+            assert (wide(got)[some] == wide(picked)[some]).all()
+
+
+def test_n03_index_code(lab, mode, rng):
+    """Each element of D picks its own code; m, n and k differ, so swapped sizes show."""
+    m, n, k = (11, 4, 31) if mode.compute in ("bfloat16", "int8") else (37, 29, 53)
+    for order_a, order_b, order_out in ((ROW, ROW, ROW), (COL, ROW, COL), (ROW, COL, COL)):
+        layouts = {"a": order_a, "b": order_b, "out": order_out}
+        a, b = data.codes(rng, mode, (m, k), (k, n))
+        assert np.unique(wide(b)).size == b.size
+        got = lab.check(mode, a, b, expect="exact", layouts=layouts).out
+        assert (wide(got) == wide(b)[wide(a).argmax(axis=-1)]).all()
+        # The other way round: A holds the codes, B picks columns.
+        lab.check(mode, b.T.copy(), a.T.copy(), expect="exact", layouts=layouts)
+
+
+@pytest.mark.parametrize("k", data.LONG_K)
+def test_n04_positive_longk(lab, mode, rng, k):
+    """13 x 1 outputs of one sign: a biased sum shows in full."""
+    a, b = data.positive(rng, mode, (13, k), (k, 1))
+    out = {"float64": "float64", "int32": "int32"}.get(mode.accumulator, "float32")
+    if mode.accumulator == "float16":
+        # Sums beyond 65504 overflow, as FP16 does; scaled, they stay inside.
+        a = round_to(wide(a) / k, mode.operand)
+    lab.check(mode, a, b, out_dtype=out, expect="gate")
+
+
+def test_n05_signed_random(lab, mode, rng):
+    size = 512
+    a, b = data.signed(rng, mode, (size, size), (size, size))
+    lab.check(mode, a, b, rows=range(3, size, 9))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [1024, 2048, 4096])
+def test_n05_signed_random_large(lab, mode, rng, size):
+    if lab.family == "host" and size > 1024:
+        pytest.skip("too slow on the CPU; 512 and 1024 run")
+    a, b = data.signed(rng, mode, (size, size), (size, size))
+    lab.check(mode, a, b, rows=range(5, size, size // 16))
+
+
+@pytest.mark.parametrize("name", data.DATA_SETS)
+def test_n05_every_data_set_at_every_k(lab, mode, rng, name):
+    if name not in data.data_sets(mode):
+        assert mode.operand == "int8", "only integers have no exponents to stress"
+        return
+    widest = mode.outputs[-1]
+    for k in data.SHORT_K:
+        a, b = data.DATA_SETS[name](rng, mode, (17, k), (k, 9))
+        out = mode.default_output if k % 2 and name != "near_max" else widest
+        lab.check(mode, a, b, out_dtype=out, expect="gate" if name == "positive" else "bound")
+    for k in data.LONG_K[:1] if lab.family == "host" else data.LONG_K:
+        a, b = data.DATA_SETS[name](rng, mode, (5, k), (k, 3))
+        if name == "positive" and mode.accumulator == "float16":
+            a = round_to(wide(a) / k, mode.operand)
+        lab.check(mode, a, b, out_dtype=widest, expect="gate" if name == "positive" else "bound")
+
+
+@pytest.mark.modes(lambda mode: mode.name == "fp32")
+def test_n08_no_silent_tf32(lab, mode):
+    one = round_to([[1.0]], "float32")
+    for value in (1024.5, 1 + 2.0**-20, 1 + 2.0**-23, 1 + 2.0**-11 + 2.0**-12):
+        a = round_to([[value]], "float32")
+        assert lab.check(mode, a, one, expect="exact").out[0, 0] == value
+        assert lab.check(mode, one, a, expect="exact").out[0, 0] == value
+
+
+@pytest.mark.modes(lambda mode: "float16" in mode.outputs and mode.accumulator != "float16")
+def test_n10_fp16_output_overflow(lab, mode):
+    """65519 rounds down to the largest FP16 number, 65520 is a tie and goes to Inf."""
+    top = {"bfloat16": 65280.0}.get(mode.compute, 65504.0)
+    for total, expected in ((65519, 65504), (65520, np.inf), (-65519, -65504), (-65520, -np.inf)):
+        rest = abs(total) - top
+        sign = np.sign(total)
+        a = round_to([[sign * top, sign * rest]], mode.operand)
+        assert wide(a).sum() == total
+        b = round_to([[1.0], [1.0]], mode.operand)
+        assert wide(lab.check(mode, a, b, out_dtype="float16", expect="exact").out) == expected
+
+
+@pytest.mark.modes(lambda mode: "bfloat16" in mode.outputs and mode.compute != "float16")
+def test_n10_bf16_output_overflow(lab, mode):
+    largest = 2.0**128 - 2.0**120
+    b = round_to([[1.0], [1.0]], mode.operand)
+    for rest, expected in ((2.0**118, largest), (2.0**119, np.inf)):
+        a = round_to([[largest, rest]], mode.operand)
+        assert wide(lab.check(mode, a, b, out_dtype="bfloat16", expect="exact").out) == expected
+
+
+@pytest.mark.modes(fp16_computing)
+def test_n11_fp16_partial_overflow(lab, mode, rng):
+    """Partial sums of 2^23 that cancel to 1: those of a split K must not be held in FP16.
+
+    Every partial sum is a whole number below 2^24, exact in FP32 in any order.
+    """
+    splits = set()
+    for k in (2048, 16384, 65536):
+        half = np.full(k // 2, 16.0)
+        row = np.concatenate([half, -half, np.ones(1), np.zeros(7)])
+        column = np.concatenate([half, half, np.ones(1), np.zeros(7)])
+        for m, n in ((1, 1), (16, 24), (128, 128)):
+            a = round_to(np.tile(row, (m, 1)), mode.operand)
+            b = round_to(np.tile(column[:, None], (1, n)), mode.operand)
+            for out in ("float16", "float32"):
+                done = lab.check(mode, a, b, out_dtype=out, expect="exact")
+                assert (wide(done.out) == 1).all()
+                splits.add(done.split_k)
+    if lab.family == "sm70_wmma":
+        assert max(splits) >= 4, f"K of 65,536 was split into no more than {max(splits)} parts"
+
+
+@pytest.mark.modes(lambda mode: mode.compute == "float16")
+def test_n12_fp16_subnormals(lab, mode):
+    for step in (2.0**-24, -(2.0**-24), 3 * 2.0**-24, 2.0**-15):
+        for b_value in (1.0, 2.0, -4.0):
+            a = round_to(np.full((5, 16), step), mode.operand)
+            b = round_to(np.full((16, 3), b_value), mode.operand)
+            for out in ("float16", "float32"):
+                got = lab.check(mode, a, b, out_dtype=out, expect="exact").out
+                assert (wide(got) == 16 * step * b_value).all()
+
+
+@pytest.mark.modes(lambda mode: mode.compute in ("bfloat16", "float32"))
+def test_n13_bf16_subnormals_probe(lab, mode, rng):
+    """Subnormal inputs, and products that are subnormal in FP32."""
+    step = {"bfloat16": 2.0**-133, "float32": 2.0**-149}[mode.compute]
+    a = round_to(rng.integers(1, 8, (7, 16)) * step, mode.operand)
+    b = round_to(rng.integers(1, 4, (16, 5)), mode.operand)
+    got = lab.check(mode, a, b, out_dtype="float32", expect="exact").out
+    assert (wide(got) > 0).all()
+    # Normal inputs whose products and sums fall below 2^-126, on the grid of FP32 subnormals.
+    a = round_to(rng.integers(1, 8, (7, 16)) * 2.0**-70, mode.operand)
+    b = round_to(rng.integers(1, 4, (16, 5)) * 2.0**-70, mode.operand)
+    lab.check(mode, a, b, out_dtype="float32", expect="exact")
+
+
+@pytest.mark.modes(lambda mode: mode.name == "int8")
+def test_n17_int8_extremes(lab, mode, rng):
+    k = 131071  # the longest K whose sum of 128 * 128 fits int32
+    low = np.full((2, k), -128, np.int8)
+    got = lab.check(mode, low, low.T.copy(), expect="exact").out
+    assert (got == 128 * 128 * k).all()
+    high = np.full((2, k), 127, np.int8)
+    assert (lab.check(mode, high, low.T.copy(), expect="exact").out == -127 * 128 * k).all()
+    mixed = rng.choice(np.array([-128, 127], np.int8), (9, 1000))
+    lab.check(mode, mixed, mixed.T.copy(), expect="exact")
+
+
+@pytest.mark.modes(lambda mode: mode.name == "int8")
+def test_n18_int8_overflow_doc(lab, mode):
+    low = np.full((1, 131072), -128, np.int8)
+    assert lab.check(mode, low, low.T.copy(), expect="exact").out == -(2**31)
+    # alpha and beta wrap around in the same way.
+    a, b = np.array([[127]], np.int8), np.array([[127]], np.int8)
+    c = np.array([[2**31 - 1]], np.int32)
+    lab.check(mode, a, b, c, alpha=2**20, beta=-3, expect="exact")
+
+
+@pytest.mark.modes(lambda mode: mode.compute == "float64")
+def test_n20_fp64_cancellation(lab, mode, rng):
+    big = np.array([1e16, 1.0, -1e16] * 43)
+    a = np.tile(big, (7, 1)) * rng.choice([-1.0, 1.0], (7, 1))
+    b = rng.uniform(0.5, 1.5, (129, 5))
+    lab.check(mode, a, b)
+    b[2::3] = b[::3]  # what is left is only the ones in the middle
+    lab.check(mode, a, b)
+
+
+def test_n21_alpha_beta_precision(lab, mode, rng):
+    """alpha and beta to every bit of the accumulator: one fused multiply-add."""
+    if mode.operand == "int8":
+        a, b = data.integers(rng, mode, (9, 40), (40, 7))
+        c = rng.integers(-(2**20), 2**20, (9, 7)).astype(np.int32)
+        lab.check(mode, a, b, c, alpha=1234567, beta=-7654321, expect="exact")
+        return
+    holder = np.float64 if mode.accumulator == "float64" else np.float32
+    alpha, beta = 1 / 3, 1.3
+    a, b = data.integers(rng, mode, (33, 40), (40, 17))
+    product = wide(a) @ wide(b)
+    for out in mode.outputs:
+        c = round_to(rng.integers(-16, 16, product.shape), out)
+        run = lab.prepare(mode, a, b, c, alpha=alpha, beta=beta, out_dtype=out)
+        scaled = (holder(alpha) * product.astype(holder)).astype(np.longdouble)
+        # Exact in long double: 24 (53) bits times 5, added, then rounded once.
+        result = (scaled + np.longdouble(holder(beta)) * wide(c)).astype(holder)
+        assert (run.execute() == round_to(wide(result), out)).all(), out
+        lab.check(mode, a, b, c, alpha=alpha, beta=beta, out_dtype=out)
+
+
+def test_default_precision_is_that_of_the_operands(lab, mode, rng):
+    """Default output dtype and resolved modes as the plan states them."""
+    a, b = data.signed(rng, mode, (5, 6), (6, 7))
+    run = lab.prepare(mode, a, b)
+    names = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
+    assert run.plan.precision == names.get(mode.compute, "int8")
+    assert run.plan.accumulate == names.get(mode.accumulator, "int32")
+    assert MODES[mode.name].default_output == run.plan.out_dtype

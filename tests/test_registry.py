@@ -1,0 +1,150 @@
+"""The registry: what each family takes is written down here, and a forced family is the one that runs."""
+
+import re
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import FAMILY_MODES, MODES, UNSUPPORTED, Lab, cuda, families, round_to
+
+CC = {"sm70_wmma": (7, 0), "simt": (7, 0), "host": None}
+
+
+def operands(mode, m=64, n=64, k=64):
+    return round_to(np.ones((m, k)), mode.operand), round_to(np.ones((k, n)), mode.operand)
+
+
+def refuses(lab, mode, out_dtype):
+    with pytest.raises(tcgemm.NoKernelError) as caught:
+        lab.prepare(mode, *operands(mode), out_dtype=out_dtype)
+    message = str(caught.value)
+    assert f"TCGEMM_FORCE_FAMILY={lab.family}" in message
+    # Every candidate of the family with its reason.
+    for kernel in tcgemm.kernels():
+        if kernel["family"] == lab.family:
+            assert re.search(rf"{kernel['name']}: \S", message), message
+
+
+def test_each_family_takes_what_is_written_and_refuses_the_rest(lab):
+    for mode in MODES.values():
+        for out in mode.outputs:
+            if mode.name in FAMILY_MODES[lab.family]:
+                run = lab.prepare(mode, *operands(mode), out_dtype=out)  # fails where none is found
+                assert run.plan.family == lab.family
+            else:
+                refuses(lab, mode, out)
+
+
+def test_the_families_of_this_build():
+    built = {kernel["family"] for kernel in tcgemm.kernels()}
+    expected = set(FAMILY_MODES) if tcgemm.build_info()["cuda_version"] else {"host"}
+    assert built == expected
+    order = list(dict.fromkeys(kernel["family"] for kernel in tcgemm.kernels()))
+    assert order == [family for family in FAMILY_MODES if family in built]
+
+
+def test_kernel_names_are_unique_and_begin_with_their_family():
+    names = [kernel["name"] for kernel in tcgemm.kernels()]
+    assert len(set(names)) == len(names)
+    for kernel in tcgemm.kernels():
+        assert kernel["name"].startswith(kernel["family"])
+
+
+def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
+    """Every kernel of the family multiplies right, not only those that selection prefers."""
+    rng = np.random.default_rng(5)
+    ran = set()
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
+    for kernel in tcgemm.kernels():
+        if kernel["family"] != lab.family:
+            continue
+        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+        for name in FAMILY_MODES[lab.family]:
+            mode = MODES[name]
+            for out in mode.outputs:
+                for m, n, k in ((1, 1, 1), (64, 48, 64), (129, 257, 65), (300, 70, 1000)):
+                    a = round_to(rng.integers(-1, 1, (m, k), endpoint=True), mode.operand)
+                    b = round_to(rng.integers(-1, 1, (k, n), endpoint=True), mode.operand)
+                    try:
+                        done = lab.check(mode, a, b, out_dtype=out, expect="exact")
+                    except tcgemm.NoKernelError:
+                        continue
+                    assert done.kernel == kernel["name"]
+                    ran.add(kernel["name"])
+    assert ran == {k["name"] for k in tcgemm.kernels() if k["family"] == lab.family}
+
+
+def test_an_unknown_forced_name_is_an_error(monkeypatch):
+    a, b = operands(MODES["fp32"])
+    for variable, names in (
+        ("TCGEMM_FORCE_FAMILY", "host"),
+        ("TCGEMM_FORCE_KERNEL", "kernels"),
+    ):
+        monkeypatch.setenv(variable, "sm99_none")
+        with pytest.raises(tcgemm.InvalidArgument, match=f"(?s){variable}.*sm99_none.*{names}"):
+            tcgemm.matmul(a, b)
+        monkeypatch.delenv(variable)
+
+
+@pytest.mark.parametrize("request_", UNSUPPORTED, ids=str)
+def test_what_is_not_in_the_library_says_so(request_, monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    out = np.full((64, 64), 3, np.float32)
+    with pytest.raises(tcgemm.UnsupportedError, match=f"{next(iter(request_.values()))}.* not "):
+        tcgemm.matmul(*operands(MODES["fp32"]), out=out, **request_)
+    assert (out == 3).all()
+    with pytest.raises(NotImplementedError):
+        tcgemm.matmul(*operands(MODES["fp32"]), **request_)
+
+
+def test_explain_agrees_with_the_table(monkeypatch):
+    """What each kernel says of a problem, on the CPU and where there is one on the GPU."""
+    for family in families.runnable():
+        lab = Lab(tcgemm, family)
+        monkeypatch.setenv("TCGEMM_DEVICE", "cuda:0" if lab.on_gpu else "cpu")
+        for mode in MODES.values():
+            a, b = (lab.place(x).array for x in operands(mode))
+            verdicts = tcgemm.explain(a, b, precision=mode.precision, accumulate=mode.accumulate)
+            accepted = {v["family"] for v in verdicts if not v["reason"]}
+            assert (family in accepted) == (mode.name in FAMILY_MODES[family]), (family, mode.name)
+            for verdict in verdicts:
+                if verdict["family"] not in accepted:
+                    assert len(verdict["reason"]) > 10, verdict
+
+
+def test_e06_unsupported_sm(lab, monkeypatch):
+    """A family that the device can't run is refused with the reason; without force, it falls back."""
+    a, b = operands(MODES["fp16"])
+    if lab.family == "host":
+        # Host memory under a forced GPU family, and the other way round: refused, not computed.
+        for family in {kernel["family"] for kernel in tcgemm.kernels()} - {"host"}:
+            monkeypatch.setenv("TCGEMM_FORCE_FAMILY", family)
+            with pytest.raises(tcgemm.NoKernelError, match="GPU memory"):
+                tcgemm.matmul(a, b)
+    else:
+        monkeypatch.setenv("TCGEMM_FORCE_FAMILY", "host")
+        arrays = [lab.place(x).array for x in (a, b)]
+        out = lab.place_output((64, 64), "float16")
+        with pytest.raises(tcgemm.NoKernelError, match="host memory"):
+            tcgemm.matmul(*arrays, out=out.array)
+        assert out.unwritten(out.read("out")) == 64 * 64
+    # A card that is not there: every kernel that does not run on it says so.
+    for capability in ((6, 1), (7, 0), (9, 0), (12, 0)):
+        rows = tcgemm.supports(capability)
+        assert rows
+        text = repr(rows)
+        for family in ("sm70_wmma", "simt"):
+            built = {k["architectures"] for k in tcgemm.kernels() if k["family"] == family}
+            if built and not any(families.runs_on(x, capability) for x in built):
+                assert family not in text, (capability, text)
+
+
+@pytest.mark.parametrize("family", FAMILY_MODES)
+def test_families_that_do_not_run_here_are_known(family):
+    """Nothing is left out in silence: a family is run, or there is no device for it."""
+    if family not in families.runnable():
+        built = {k["family"]: k["architectures"] for k in tcgemm.kernels()}
+        no_code = families.has_gpu() and not families.runs_on(
+            built.get(family, ""), cuda.compute_capability()
+        )
+        assert no_code or not families.has_gpu()

@@ -1,0 +1,303 @@
+"""Shapes, strides and bounds: where elements lie must not matter, nothing else is touched."""
+
+import itertools
+import mmap
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, MODES, ROW, Layout, cuda, data, oracle, round_to, wide
+from harness.dlpack import CUDA, RawArray
+from harness.formats import FORMATS
+
+OPERANDS = ("a", "b", "c", "out")
+
+
+def integers(rng, mode, a_shape, b_shape):
+    a, b = data.integers(rng, mode, a_shape, b_shape)
+    shape = (*np.broadcast_shapes(a_shape[:-2], b_shape[:-2]), a_shape[-2], b_shape[-1])
+    return a, b, round_to(rng.integers(-8, 8, shape), mode.default_output)
+
+
+def test_b01_guard_bands(lab, mode, rng):
+    """Bands of 8,192 elements on every side of each operand, for the sizes of N01."""
+    for m, n, k in data.shapes_pairwise()[::3]:
+        a, b, c = integers(rng, mode, (m, k), (k, n))
+        layouts = dict.fromkeys(OPERANDS, Layout(pad=3))
+        lab.check(mode, a, b, c, beta=1, expect="exact", layouts=layouts, band=8192)
+
+
+def test_b02_misaligned_ptr(lab, mode, rng):
+    for offset, (m, n, k) in itertools.product(range(1, 16), ((33, 31, 35), (64, 64, 64))):
+        a, b, c = integers(rng, mode, (m, k), (k, n))
+        layouts = {
+            "a": Layout(offset=offset, pad=1),
+            "b": Layout("col", offset=16 - offset, pad=3),
+            "c": Layout(offset=(3 * offset) % 16, pad=5),
+            "out": Layout(offset=(5 * offset) % 16, pad=offset),
+        }
+        lab.check(mode, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_b03_trans_stride_matrix(lab, mode, rng):
+    """Transposed or not, row or column order, padded or not, and general strides: all of them."""
+    m, n, k = 37, 50, 29
+    a, b, c = integers(rng, mode, (m, k), (k, n))
+    kinds = (ROW, COL, Layout(pad=7), Layout("col", pad=7), Layout(step=2), Layout("col", step=3))
+    for trans_a, trans_b in itertools.product((False, True), repeat=2):
+        for layout_a, layout_b in itertools.product(kinds, repeat=2):
+            layouts = {"a": layout_a, "b": layout_b}
+            how = {"trans_a": trans_a, "trans_b": trans_b, "layouts": layouts}
+            lab.check(mode, a, b, expect="exact", **how)
+    for layout_c, layout_out in itertools.product(kinds, repeat=2):
+        layouts = {"c": layout_c, "out": layout_out, "a": COL}
+        lab.check(mode, a, b, c, alpha=2, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_b04_negative_and_zero_stride(lab, mode, rng):
+    m, n, k = 33, 40, 21
+    a, b, c = integers(rng, mode, (m, k), (k, n))
+    reversals = [
+        Layout(order, reverse_rows=rows, reverse_cols=cols, pad=1)
+        for order in ("row", "col")
+        for rows, cols in ((True, False), (False, True), (True, True))
+    ]
+    for layout in reversals:
+        layouts = dict.fromkeys(OPERANDS, layout)
+        lab.check(mode, a, b, c, beta=1, expect="exact", layouts=layouts)
+        lab.check(mode, a, b, expect="exact", layouts={"a": layout})
+        lab.check(mode, a, b, expect="exact", layouts={"out": layout})
+    # One row, one column or one element of memory stands for all.
+    one_row = np.broadcast_to(a[:1], a.shape)
+    one_column = np.broadcast_to(a[:, :1], a.shape)
+    for values, layout in (
+        (one_row, Layout(broadcast_rows=True)),
+        (one_column, Layout(broadcast_cols=True)),
+        (np.broadcast_to(a[:1, :1], a.shape), Layout(broadcast_rows=True, broadcast_cols=True)),
+    ):
+        lab.check(mode, values, b, expect="exact", layouts={"a": layout})
+        lab.check(
+            mode,
+            b.T.copy(),
+            values.T,
+            expect="exact",
+            layouts={"b": layout.with_(order="row")}
+            if layout.broadcast_rows and layout.broadcast_cols
+            else {},
+        )
+
+
+@pytest.mark.modes(lambda mode: mode.default_output == mode.operand or mode.operand == "int8")
+def test_b04_output_with_stride_0_is_refused(lab, mode, rng):
+    a, b, _ = integers(rng, mode, (5, 6), (6, 4))
+    for layout in (Layout(broadcast_rows=True), Layout(broadcast_cols=True)):
+        with pytest.raises(tcgemm.LayoutError, match="share an address"):
+            lab.prepare(mode, a, b, layouts={"out": layout})
+    with pytest.raises(tcgemm.LayoutError, match="share an address"):
+        lab.prepare(
+            mode,
+            np.stack([a, a]),
+            np.stack([b, b]),
+            layouts={"out": Layout(broadcast_batch=True)},
+        )
+
+
+def test_b05_size1_strange_strides(lab, mode, rng):
+    """The stride of a dimension of extent 1 is never used: zero, odd, huge or negative."""
+    shapes = ((1, 9, 17), (9, 1, 17), (9, 17, 1), (1, 1, 33), (1, 1, 1), (1, 64, 64), (64, 1, 64))
+    for m, n, k in shapes:
+        a, b, c = integers(rng, mode, (m, k), (k, n))
+        for stride in (0, 1, 3, 10**12, -7):
+            layouts = dict.fromkeys(OPERANDS, Layout(size_one_stride=stride))
+            lab.check(mode, a, b, c, beta=2, expect="exact", layouts=layouts)
+    a, b, c = integers(rng, mode, (1, 3, 5, 6), (2, 1, 6, 7))
+    layouts = dict.fromkeys(OPERANDS, Layout(size_one_stride=10**12))
+    lab.check(mode, a, b, c, beta=2, expect="exact", layouts=layouts)
+
+
+@pytest.mark.modes(lambda mode: mode.default_output == mode.operand)
+def test_b06_overlap_out(lab, mode, rng):
+    """Out over an input: the result as with a copy, or an error that says so."""
+    size, ld = 24, 64
+    a, b = data.integers(rng, mode, (size, size), (size, size))
+    fmt = FORMATS[mode.operand]
+
+    def window(memory, row, column):
+        """size x size inside a pool of rows of `ld` elements."""
+        address = memory.address + fmt.numpy.itemsize * (row * ld + column)
+        return RawArray(memory, address, fmt, (size, size), (ld, 1), (CUDA, 0))
+
+    pool = np.zeros((2 * size, ld), fmt.numpy)
+    for row, column, overlaps in (
+        (0, 0, True),  # exactly A
+        (0, 5, True),
+        (3, 0, True),
+        (size - 1, size - 1, True),
+        (size, 0, False),  # below it
+        (0, size, False),  # beside it, between the same rows
+        (7, size + 3, False),
+    ):
+        image = pool.copy()
+        image[:size, :size] = a
+        if lab.on_gpu:
+            memory = cuda.DeviceMemory(image.nbytes)
+            memory.write(image)
+            operand, out = window(memory, 0, 0), window(memory, row, column)
+        else:
+            operand = image[:size, :size]
+            out = image[row : row + size, column : column + size]
+        other = lab.place(b)
+        how = {"precision": mode.precision, "accumulate": mode.accumulate}
+        for first, second in ((operand, other.array), (other.array, operand)):
+            if overlaps:
+                with pytest.raises(tcgemm.LayoutError, match="overlap"):
+                    lab.library.gemm(first, second, out=out, **how)
+                after = memory.read().view(fmt.numpy).reshape(image.shape) if lab.on_gpu else image
+                assert (wide(after[:size, :size]) == wide(a)).all(), "an input was written"
+            else:
+                lab.library.gemm(first, second, out=out, **how)
+                if lab.on_gpu:
+                    cuda.synchronize()
+                after = memory.read().view(fmt.numpy).reshape(image.shape) if lab.on_gpu else image
+                got = after[row : row + size, column : column + size]
+                pair = (a, b) if first is operand else (b, a)
+                want = oracle.exact(mode, *pair, None, 1.0, 0.0)
+                assert oracle.judge_exact(mode, got, want).of_hard == 0
+                assert (wide(after[:size, :size]) == wide(a)).all()
+
+
+@pytest.mark.modes(lambda mode: mode.default_output == mode.operand)
+def test_b06_c_may_be_the_output_itself(lab, mode, rng):
+    for layout in (ROW, COL, Layout(pad=3)):
+        a, b, c = integers(rng, mode, (33, 20), (20, 17))
+        both = lab.place(c, layout, is_output=True)
+        operands = (lab.place(a), lab.place(b))
+        how = {"precision": mode.precision, "accumulate": mode.accumulate}
+        lab.library.gemm(
+            *(o.array for o in operands), both.array, alpha=2, beta=3, out=both.array, **how
+        )
+        if lab.on_gpu:
+            cuda.synchronize()
+        want = oracle.exact(mode, a, b, c, 2, 3)
+        assert oracle.judge_exact(mode, both.read("out"), want).of_hard == 0
+
+
+@pytest.mark.modes(lambda mode: mode.name in ("int8", "fp16"))
+def test_b08_stride_gt_2p32(lab, mode, rng):
+    """Two matrices more than 2^32 elements apart: 32-bit offsets wrap onto the first."""
+    m, n, k, apart = 33, 20, 40, 2**32 + 40
+    a, b = data.integers(rng, mode, (2, m, k), (2, k, n))
+    a_size = FORMATS[mode.operand].numpy.itemsize
+    if lab.on_gpu:
+        needed = apart * a_size + m * k * a_size
+        if cuda.memory()[0] < needed + (1 << 30):
+            pytest.skip(f"needs {needed >> 30} GiB of free GPU memory")
+        memory = cuda.DeviceMemory(needed)
+        for i in range(2):
+            memory.write(a[i], i * apart * a_size)
+        array = RawArray(
+            memory, memory.address, FORMATS[mode.operand], a.shape, (apart, k, 1), (CUDA, 0)
+        )
+    else:
+        # Address space without memory behind it, but for the pages that are written.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+        space = mmap.mmap(-1, (apart + m * k) * a_size, flags=flags)
+        flat = np.frombuffer(space, FORMATS[mode.operand].numpy)
+        array = np.lib.stride_tricks.as_strided(
+            flat, a.shape, (apart * a_size, k * a_size, a_size), writeable=True
+        )
+        array[...] = a
+    out = lab.place_output((2, m, n), mode.default_output)
+    second = lab.place(b)
+    plan = lab.library.plan(array, second.array, out=out.array)
+    assert plan.family == lab.family
+    plan.execute()
+    if lab.on_gpu:
+        cuda.synchronize()
+    want = oracle.exact(mode, a, b, None, 1.0, 0.0)
+    assert oracle.judge_exact(mode, out.read("out"), want).of_hard == 0
+
+
+@pytest.mark.parametrize("count", [65536, 1_000_000])
+def test_b09_batch_65536_plus(lab, mode, rng, count):
+    if count > 65536 and lab.family == "host" and mode.name not in ("fp16", "fp32", "int8"):
+        count = 100_000  # on the CPU three modes go through the million, to save time
+    a, b = data.integers(rng, mode, (count, 2, 3), (count, 3, 2))
+    lab.check(mode, a, b, expect="exact")
+    # A broadcast operand, and batches in two dimensions that no single stride can walk.
+    lab.check(mode, a, b[:1], expect="exact")
+    two = (count // 256, 256)
+    layouts = {"a": Layout(batch_pad=3), "out": Layout(pad=1)}
+    some = count // 256 * 256
+    lab.check(
+        mode,
+        a[:some].reshape(*two, 2, 3),
+        b[: two[0]].reshape(two[0], 1, 3, 2),
+        expect="exact",
+        layouts=layouts,
+    )
+
+
+def test_b10_tall_skinny(lab, mode, rng):
+    tall = 2**20 + 1 if lab.on_gpu or mode.name in ("fp16", "fp32") else 2**17 + 1
+    for m, n, k in ((tall, 1, 9), (1, 4 * (tall - 1), 5), (1, 200, 1), (200, 1, 1), (tall, 3, 1)):
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        lab.check(mode, a, b, expect="exact")
+
+
+def test_b13_every_element_written(lab, mode, rng):
+    """The output holds a NaN payload of its own beforehand (as in every test): none remains.
+
+    All paths of the epilogue: each output dtype, beta or not, ragged or whole tiles, a long K.
+    """
+    for out in mode.outputs:
+        for m, n, k in ((1, 1, 1), (128, 128, 32), (129, 257, 33), (64, 200, 4096), (257, 1, 8)):
+            a, b = data.integers(rng, mode, (m, k), (k, n))
+            c = round_to(rng.integers(-8, 8, (m, n)), out)
+            expect = "exact" if k < 4096 else "bound"
+            lab.check(mode, a, b, out_dtype=out, expect=expect)
+            lab.check(mode, a, b, c, beta=1, out_dtype=out, expect=expect)
+            lab.check(mode, a, b, out_dtype=out, expect=expect, layouts={"out": COL})
+    run = lab.prepare(mode, *data.integers(rng, mode, (3, 4, 33, 9), (4, 9, 20)))
+    before = run.operands["out"].read("out")
+    assert run.operands["out"].unwritten(before) == before.size
+    run.execute()
+
+
+def test_batches_broadcast_like_numpy(lab, mode, rng):
+    cases = (
+        ((3,), ()),
+        ((), (4,)),
+        ((2, 1), (3,)),
+        ((5, 1, 2), (1, 3, 1)),
+        ((2, 2, 2, 2), (2, 1, 2)),
+        ((1,), (1,)),
+    )
+    for batch_a, batch_b in cases:
+        a, b, c = integers(rng, mode, (*batch_a, 17, 9), (*batch_b, 9, 12))
+        lab.check(mode, a, b, c, beta=1, expect="exact")
+        layouts = {"a": COL, "b": Layout(batch_pad=5), "out": Layout("col", pad=2, batch_pad=1)}
+        lab.check(mode, a, b, expect="exact", layouts=layouts)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.modes(lambda mode: mode.name in ("fp16", "bf16", "int8"))
+def test_more_than_2p31_outputs(lab, mode, rng):
+    """46341^2 outputs: a 32-bit element index wraps. Sampled rows, guards around all of it."""
+    if lab.family == "host":
+        pytest.skip("too slow on the CPU")
+    size, k = 46341, 16
+    a, b = data.integers(rng, mode, (size, k), (k, size))
+    rows = [0, 1, 23170, 46339, 46340]
+    lab.check(MODES[mode.name], a, b, expect="exact", rows=rows)
+
+
+def test_exact_bits_do_not_depend_on_the_layout(lab, mode, rng):
+    """Whole numbers: every layout gives the same bits."""
+    a, b, _ = integers(rng, mode, (65, 40), (40, 33))
+    reference = lab.check(mode, a, b, expect="exact").bits
+    for layout in (COL, Layout(pad=1), Layout(step=2), Layout(reverse_rows=True), Layout(offset=3)):
+        for name in ("a", "b", "out"):
+            got = lab.check(mode, a, b, expect="exact", layouts={name: layout}).bits
+            assert (got == reference).all()
