@@ -199,8 +199,15 @@ struct BlockKernel {
     }
 
     static constexpr ModeKernels row() {
-        return {S::kRows,   kTileCols,  sizeof(Lane),  kBlockLanes * S::kLaneK,
-                !S::kChain, accumulate, scratch_bytes, add,
+        return {S::kRows,
+                kTileCols,
+                sizeof(Lane),
+                kBlockLanes * S::kLaneK,
+                static_cast<int>(kBlockLanes * sizeof(Lane)),
+                !S::kChain,
+                accumulate,
+                scratch_bytes,
+                add,
                 finish};
     }
 };

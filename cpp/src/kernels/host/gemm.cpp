@@ -31,6 +31,8 @@ constexpr double kWorkPerThread = 1e6;
 // Blocks of K that one thread sums before the sum is rounded into the total. Part of the result's
 // definition, like k_block.
 constexpr int64_t kBlocksPerSlab = 16;
+// Slabs that are summed side by side before they are added to the total: bounds the memory.
+constexpr int64_t kSlabsPerThread = 8;
 
 int64_t ceil_div(int64_t value, int64_t step) { return (value + step - 1) / step; }
 int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * step; }
@@ -68,7 +70,6 @@ class Buffer {
 
   private:
     void* data_ = nullptr;
-    std::size_t bytes_ = 0;
 };
 
 // A product cut into equal blocks of D (the last of a row or column may be smaller).
@@ -76,10 +77,8 @@ class Tiling {
   public:
     Tiling(const ModeKernels& kernels, const GemmArgs& args, int threads)
         : kernels_(kernels), args_(args) {
-        const int64_t k_lanes_bytes = 256LL * kernels.lane_bytes;
-        const int64_t max_cols =
-            std::max<int64_t>(1, kBlockBBytes / k_lanes_bytes / kernels.tile_cols) *
-            kernels.tile_cols;
+        const int64_t tile_bytes = int64_t{kernels.column_bytes} * kernels.tile_cols;
+        const int64_t max_cols = kBlockBBytes / tile_bytes * kernels.tile_cols;
         set_rows(ceil_div(args.m, ceil_div(args.m, kMaxRows)));
         set_cols(ceil_div(args.n, ceil_div(args.n, max_cols)));
         // Several blocks for each thread, so that one that is held up does not hold up all.
@@ -204,24 +203,34 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
     const auto k_of = [&](int64_t index) { return std::min(slab, args.k - index * slab); };
 
     if (slabs > 1 && tiling.blocks() < threads) {
-        // Few blocks and a long K: each slab of each block is a task of its own.
-        const int64_t tasks = tiling.blocks() * slabs;
-        const int workers = static_cast<int>(std::min<int64_t>(threads, tasks));
-        const Buffer sums(static_cast<std::size_t>(tasks * lane_bytes));
-        const Buffer scratch(scratch_bytes * static_cast<std::size_t>(workers));
-        share_out(workers, tasks, 1, [&](int worker, int64_t task) {
-            const int64_t index = task % slabs;
-            tiling.accumulate(tiling.block(task / slabs), index * slab, k_of(index),
-                              sums.data() + task * lane_bytes,
-                              scratch.data() + scratch_bytes * worker);
-        });
-        share_out(workers, tiling.blocks(), 1, [&](int, int64_t index) {
-            std::byte* sum = sums.data() + index * slabs * lane_bytes;
-            for (int64_t s = 1; s < slabs; ++s) {
-                kernels.add(sum, sum + s * lane_bytes, tiling.lanes());
-            }
-            tiling.finish(tiling.block(index), sum);
-        });
+        // Few blocks and a long K: each slab of each block is a task of its own, a wave at a time.
+        const int64_t blocks = tiling.blocks();
+        const int64_t wave = std::min(slabs, kSlabsPerThread * threads);
+        const int workers = static_cast<int>(std::min<int64_t>(threads, blocks * wave));
+        const Buffer memory(static_cast<std::size_t>(blocks * (wave + 1) * lane_bytes) +
+                            scratch_bytes * static_cast<std::size_t>(workers));
+        std::byte* const totals = memory.data();
+        std::byte* const sums = totals + blocks * lane_bytes;
+        std::byte* const scratch = sums + blocks * wave * lane_bytes;
+        for (int64_t first = 0; first < slabs; first += wave) {
+            const int64_t count = std::min(wave, slabs - first);
+            share_out(workers, blocks * count, 1, [&](int worker, int64_t task) {
+                const int64_t block = task / count, s = first + task % count;
+                std::byte* sum = s == 0 ? totals + block * lane_bytes
+                                        : sums + (block * wave + s - first) * lane_bytes;
+                tiling.accumulate(tiling.block(block), s * slab, k_of(s), sum,
+                                  scratch + scratch_bytes * worker);
+            });
+            share_out(workers, blocks, 1, [&](int, int64_t block) {
+                for (int64_t s = first == 0 ? 1 : 0; s < count; ++s) {
+                    kernels.add(totals + block * lane_bytes, sums + (block * wave + s) * lane_bytes,
+                                tiling.lanes());
+                }
+                if (first + count == slabs) {
+                    tiling.finish(tiling.block(block), totals + block * lane_bytes);
+                }
+            });
+        }
         return;
     }
 

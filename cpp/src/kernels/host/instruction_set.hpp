@@ -43,6 +43,7 @@ struct ModeKernels {
     int tile_rows, tile_cols;
     int lane_bytes;
     int k_block;        // a multiple of every lane's products
+    int column_bytes;   // of k_block elements of a column of B, packed
     bool k_splittable;  // false: each product is added to the rounded sum of all before it
 
     // lanes = A B for a block; `scratch`: scratch_bytes(...) bytes, aligned to 64 like all buffers.

@@ -2,40 +2,57 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 
 namespace tcgemm::host {
 
+// body(0), body(1), ... written out with constant indices: GCC keeps an array in registers only if
+// no loop over it is left when it first looks.
+template <class Body, int... index>
+[[gnu::always_inline]] static inline void unrolled(std::integer_sequence<int, index...>,
+                                                   const Body& body) {
+    (body(std::integral_constant<int, index>{}), ...);
+}
+
 // tile[Rows][Vectors * kWidth] (+)= A B. `a`: Rows lines of `lanes` lanes, kPitch apart; `b`:
 // `lanes` rows of kVectors * kWidth, of which the first Vectors * kWidth are used; `tile` has B's
-// row length. A line of A costs a broadcast for all vectors of B: those come from the L2 cache, A
+// row length. An element of A costs a broadcast for all vectors of B: B comes from the L2 cache, A
 // from L1.
 template <class S, int kPitch, int Rows, int Vectors>
 static void micro_kernel(int lanes, const typename S::Lane* a, const typename S::Lane* b,
                          typename S::Lane* tile, bool first) {
-    using Reg = typename S::Reg;
     constexpr int kTileCols = S::kVectors * S::kWidth;
-    Reg sum[Rows][Vectors];
-    for (int i = 0; i < Rows; ++i) {
-        for (int v = 0; v < Vectors; ++v) {
-            const bool goes_on = S::kChain && !first;
-            sum[i][v] = goes_on ? S::load(tile + i * kTileCols + v * S::kWidth) : S::zero();
-        }
+    constexpr auto rows = std::make_integer_sequence<int, Rows>{};
+    constexpr auto vectors = std::make_integer_sequence<int, Vectors>{};
+    const auto at = [tile](int i, int v)
+                        [[gnu::always_inline]] { return tile + i * kTileCols + v * S::kWidth; };
+    const auto each = [=](const auto& body) [[gnu::always_inline]] {
+        unrolled(rows, [&](auto i) [[gnu::always_inline]] {
+            unrolled(vectors, [&](auto v) [[gnu::always_inline]] { body(i, v); });
+        });
+    };
+
+    typename S::Reg sum[Rows][Vectors], row[Vectors];
+    each([&](auto i, auto v) [[gnu::always_inline]] { sum[i][v] = S::zero(); });
+    if (S::kChain && !first) {
+        each([&](auto i, auto v) [[gnu::always_inline]] { sum[i][v] = S::load(at(i, v)); });
     }
     for (int lane = 0; lane < lanes; ++lane, b += kTileCols) {
-        Reg row[Vectors];
-        for (int v = 0; v < Vectors; ++v) row[v] = S::load(b + v * S::kWidth);
-        for (int i = 0; i < Rows; ++i) {
-            const Reg value = S::broadcast(a + i * kPitch + lane);
-            for (int v = 0; v < Vectors; ++v) sum[i][v] = S::multiply_add(value, row[v], sum[i][v]);
-        }
+        unrolled(vectors,
+                 [&](auto v) [[gnu::always_inline]] { row[v] = S::load(b + v * S::kWidth); });
+        unrolled(rows, [&](auto i) [[gnu::always_inline]] {
+            const auto value = S::broadcast(a + i * kPitch + lane);
+            unrolled(vectors, [&](auto v) [[gnu::always_inline]] {
+                sum[i][v] = S::multiply_add(value, row[v], sum[i][v]);
+            });
+        });
     }
-    for (int i = 0; i < Rows; ++i) {
-        for (int v = 0; v < Vectors; ++v) {
-            typename S::Lane* to = tile + i * kTileCols + v * S::kWidth;
-            const bool adds = !S::kChain && !first;
-            S::store(to, adds ? S::add(S::load(to), sum[i][v]) : sum[i][v]);
-        }
+    if (!S::kChain && !first) {
+        each([&](auto i, auto v)
+                 [[gnu::always_inline]] { sum[i][v] = S::add(S::load(at(i, v)), sum[i][v]); });
     }
+    each([&](auto i, auto v) [[gnu::always_inline]] { S::store(at(i, v), sum[i][v]); });
 }
 
 }  // namespace tcgemm::host

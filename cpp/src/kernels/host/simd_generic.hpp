@@ -10,6 +10,10 @@
 //   apart
 #pragma once
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "kernels/host/convert.hpp"
 
 namespace tcgemm::host::generic {
@@ -90,9 +94,15 @@ struct S16x2 {
         return reinterpret_cast<Reg>(reinterpret_cast<Wrapping>(a) + reinterpret_cast<Wrapping>(b));
     }
     static Reg multiply_add(Reg a, Reg b, Reg sum) {
+#if defined(__SSE2__)  // has no 32-bit multiplication
+        const __m128i products =
+            _mm_madd_epi16(reinterpret_cast<__m128i>(a), reinterpret_cast<__m128i>(b));
+        return add(sum, reinterpret_cast<Reg>(products));
+#else
         const Reg low = ((a << 16) >> 16) * ((b << 16) >> 16);
         const Reg high = (a >> 16) * (b >> 16);
         return add(sum, add(low, high));
+#endif
     }
 };
 
