@@ -55,7 +55,7 @@ class DefaultFloatingPoint {
 
 class Buffer {
   public:
-    explicit Buffer(std::size_t bytes) : bytes_(bytes) {
+    explicit Buffer(std::size_t bytes) {
         if (bytes == 0) return;
         data_ = ::operator new(bytes, std::align_val_t{kCacheLine}, std::nothrow);
         if (data_ == nullptr) {
