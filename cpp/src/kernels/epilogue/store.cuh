@@ -39,10 +39,13 @@ class Output {
    public:
     using Value = typename Policy::Value;
 
-    __device__ Output(const Policy& policy, const GemmArgs& args, std::int64_t batch)
+    // `d_offset`: elements, on top of the batch's.
+    __device__ Output(const Policy& policy, const GemmArgs& args, std::int64_t batch,
+                      std::int64_t d_offset = 0)
         : policy_(policy),
           d_(static_cast<char*>(args.d.data) +
-             batch_offset(args.batch, args.d.batch_stride, batch) * bytes(args.d.dtype)),
+             (batch_offset(args.batch, args.d.batch_stride, batch) + d_offset) *
+                 bytes(args.d.dtype)),
           d_row_(args.d.row_stride),
           d_col_(args.d.col_stride),
           dtype_(args.d.dtype) {

@@ -1,0 +1,95 @@
+// sm70_wmma: FP16 products on any tensor core (sm_70 and newer), through WMMA.
+#include <algorithm>
+#include <string>
+
+#include "kernels/sm70_wmma/cost_model.hpp"
+#include "kernels/sm70_wmma/launch.hpp"
+#include "kernels/sm70_wmma/rows.hpp"
+
+namespace tcgemm::sm70_wmma {
+namespace {
+
+// Rows of D in a band of tiles that blocks walk together; see TileScheduler.
+constexpr int kBandRows = 1024;
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+template <class Row>
+std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
+    constexpr bool kHalf = std::is_same_v<typename Row::Accumulator, __half>;
+    constexpr Accumulate kAccumulate = kHalf ? Accumulate::fp16 : Accumulate::fp32;
+    if (device.cc() < 70) {
+        return "needs tensor cores (compute capability 7.0), the device has " +
+               std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
+    }
+    if (problem.compute_dtype() != DType::f16) {
+        return std::string("multiplies float16, the problem asks for ") +
+               name(problem.compute_dtype());
+    }
+    if (problem->accumulate != kAccumulate) {
+        return std::string("accumulates in ") + name(kAccumulate) + ", the problem asks for " +
+               name(problem->accumulate);
+    }
+    if (problem->epilogue != Epilogue::linear) {
+        return std::string("has no epilogue ") + name(problem->epilogue);
+    }
+    const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
+    const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
+    if (tiles_m > 0x7fffffff / tiles_n) {
+        return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
+               std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
+    }
+    return {};
+}
+
+template <class Row>
+Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
+    return schedule_row(Row::tile, Row::blocks_per_sm, problem, device);
+}
+
+// Columns contiguous, with rows that start where 16-byte loads may; otherwise the rows are.
+bool is_row_major(const MatrixView& view, std::int64_t rows) {
+    constexpr std::int64_t kVector = 8;  // halves in 16 bytes
+    return view.col_stride == 1 && (rows == 1 || view.row_stride % kVector == 0);
+}
+
+template <class Row>
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+    constexpr TileConfig tile = Row::tile;
+    device::TileScheduler scheduler;
+    scheduler.tiles_m = static_cast<int>(divide_up(args.m, tile.block_m));
+    scheduler.tiles_n = static_cast<int>(divide_up(args.n, tile.block_n));
+    scheduler.slices = args.batch.count * schedule.split_k;
+    scheduler.band = std::min(scheduler.tiles_m, kBandRows / tile.block_m);
+
+    KSplit split;
+    split.split_k = schedule.split_k;
+    split.k_per_split = divide_up(divide_up(args.k, tile.block_k), split.split_k) * tile.block_k;
+    const Partials partials(args);
+    const bool is_split = split.split_k > 1;
+    if (is_split) split.d_stride = partials.d_stride;
+    const GemmArgs target = is_split ? partials.target(args) : args;
+
+    const bool row_a = is_row_major(args.a, args.m);
+    const bool row_b = is_row_major(args.b, args.k);
+    const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::row, Major::row>
+                                           : launch_layout<Row, Major::row, Major::col>)
+                                  : (row_b ? launch_layout<Row, Major::col, Major::row>
+                                           : launch_layout<Row, Major::col, Major::col>);
+    launch_one(target, scheduler, split, stream);
+    if (is_split) reduce_splits(args, partials, split.split_k, stream, Row::name);
+}
+
+constexpr OperandNeeds kNeeds = {false, 16};
+constexpr KernelInfo kKernels[] = {
+#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds, rejects<id>, schedule<id>, launch<id>},
+    TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW)
+#undef TCGEMM_ROW
+};
+constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};
+
+}  // namespace
+
+const Family& family() { return kFamily; }
+
+}  // namespace tcgemm::sm70_wmma

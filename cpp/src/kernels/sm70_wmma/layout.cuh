@@ -1,0 +1,40 @@
+// Instantiates every row of the table for one pair of layouts; layout_*.cu are one line each, so
+// that the build runs in parallel.
+#pragma once
+
+#include <algorithm>
+
+#include "core/runtime.hpp"
+#include "kernels/epilogue/linear.hpp"
+#include "kernels/sm70_wmma/gemm_kernel.cuh"
+#include "kernels/sm70_wmma/launch.hpp"
+#include "kernels/sm70_wmma/rows.hpp"
+
+namespace tcgemm::sm70_wmma {
+
+template <class Row, Major A, Major B>
+void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler, const KSplit& split,
+                   StreamView stream) {
+    using P = Policy<Row, A, B>;
+    using Epilogue = epilogue::Linear<float>;
+    constexpr int kShared = sizeof(SharedMemory<P>);
+    static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
+    const auto kernel = gemm_kernel<P, Epilogue>;
+    // More than 48 KB has to be asked for, once per kernel and device; it costs less than to remember.
+    if (kShared > 48 * 1024) {
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
+    }
+    constexpr std::int64_t kMaxGrid = 0x7fffffff;
+    for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
+        const auto grid = static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid));
+        kernel<<<grid, Row::tile.threads, kShared, stream.get()>>>(args, Epilogue(args), scheduler,
+                                                                   split, tile);
+    }
+    runtime::check_launch(Row::name);
+}
+
+#define TCGEMM_INSTANTIATE_ROW(id, A, B)                                                          \
+    template void launch_layout<id, Major::A, Major::B>(                                          \
+        const GemmArgs&, const device::TileScheduler&, const KSplit&, StreamView);
+
+}  // namespace tcgemm::sm70_wmma
