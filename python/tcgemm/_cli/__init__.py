@@ -1,0 +1,70 @@
+"""The command line: `python -m tcgemm {info,demo,verify,bench}`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import tcgemm
+from tcgemm._cli import bench, demo, info, report, verify
+
+_COMMANDS = {
+    "info": (info, "versions, build, devices, kernels, and a self-test"),
+    "demo": (demo, "multiply matrices in every precision, timed and checked"),
+    "verify": (verify, "check the accuracy contract on this machine"),
+    "bench": (bench, "measure speed side by side with cuBLAS or NumPy"),
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tcgemm",
+        description="Tensor-core matrix multiplication: what is installed, how exact, how fast.",
+    )
+    parser.add_argument("--version", action="version", version=f"tcgemm {tcgemm.__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (module, summary) in _COMMANDS.items():
+        text = f"{summary[0].upper()}{summary[1:]}."
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=text,
+            epilog=getattr(module, "EPILOG", None),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status: 0 all well, 1 a promise broken or a product failed, 2 a wrong argument."""
+    parser = make_parser()
+    parsed = parser.parse_args(arguments)
+    if parsed.command is None:
+        parser.print_help()
+        return 0
+    module, _ = _COMMANDS[parsed.command]
+    try:
+        status = module.run(parsed)
+        sys.stdout.flush()
+        return int(status)
+    except BrokenPipeError:  # `python -m tcgemm info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        report.error("interrupted")
+        return 130
+    except report.UsageError as error:
+        report.error(str(error))
+        return 2
+    except Exception as error:
+        if parsed.debug:
+            raise
+        report.error(f"{type(error).__name__}: {error}")
+        if not isinstance(error, tcgemm.TcgemmError):
+            report.error("run it again as `python -m tcgemm --debug ...` for the traceback")
+        return 1

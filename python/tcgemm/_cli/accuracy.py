@@ -1,0 +1,196 @@
+"""The oracle: a product against FP64 (exact arithmetic for FP64 itself), componentwise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tcgemm._cli.backends import Backend
+from tcgemm._cli.modes import HALF_SUBNORMAL, UNIT_ROUNDOFF, Bounds, Mode
+
+_CHUNK_ELEMENTS = 1 << 26  # of B in FP64 at a time: 512 MiB
+_EXACT_SIDE = 16  # rows and columns whose results are compared in exact arithmetic for FP64
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What was seen in the results that were compared."""
+
+    error: float  # max |D - C| / (|A||B|)
+    over_bound: float  # max |D - C| / (hard |A||B| + u_out |C|); more than 1: promise broken
+    over_gate: float | None
+    relative: float  # Frobenius norm of D - A B over that of A B, on the operands as given
+    compared: int  # elements
+
+    @property
+    def kept(self) -> bool:
+        return self.over_bound <= 1.0
+
+
+def sample_rows(m: int, wanted: int, seed: int = 0) -> list[int]:
+    """`wanted` rows or more: one in each of as many strips (64 rows at most), and the last."""
+    strips = min(m, max(wanted, -(-m // 64)))
+    rng = np.random.default_rng(seed)
+    edges = np.linspace(0, m, strips + 1)
+    rows = {int(rng.uniform(low, high)) for low, high in pairwise(edges)}
+    return sorted({min(row, m - 1) for row in rows} | {m - 1})
+
+
+def measure(
+    backend: Backend,
+    a: Any,
+    b: Any,
+    d: Any,
+    mode: Mode,
+    limits: Bounds,
+    *,
+    rows: int | None = None,
+    exact: bool = False,
+) -> Accuracy:
+    """Compares D = A B with the exact product on `rows` sampled rows (None: on all).
+
+    `exact`: the data were chosen so that every result must be equal to the exact one.
+    """
+    if mode.compute_dtype != "float64":
+        return _against_float64(backend, a, b, d, mode, limits, rows, exact)
+    # FP64 arithmetic is no oracle for itself: it may be as wrong as D. So a wide look with both
+    # errors allowed for, then exact arithmetic on a few elements.
+    wide = Bounds(2 * limits.hard, None)
+    coarse = _against_float64(backend, a, b, d, mode, wide, rows, exact)
+    fine = _against_exact(backend, a, b, d, mode, limits, exact)
+    return replace(
+        fine,
+        over_bound=max(fine.over_bound, coarse.over_bound),
+        compared=coarse.compared,
+    )
+
+
+class _Tally:
+    """Maxima over the parts of a result; takes FP64 arrays of any framework."""
+
+    def __init__(self, mode: Mode, limits: Bounds, exact: bool) -> None:
+        self._exact = exact or mode.compute_dtype == "int8"
+        self._limits = limits
+        self._unit = UNIT_ROUNDOFF[mode.result_dtype]
+        self._tiny = HALF_SUBNORMAL[mode.result_dtype]
+        self._error = self._over_bound = self._over_gate = 0.0
+        self._square_error = self._square = 0.0
+        self._compared = 0
+
+    def add(self, difference: Any, reference: Any, absolute: Any) -> None:
+        """|D - C|, C and |A||B| of some elements."""
+        self._compared += int(difference.shape[0]) * int(difference.shape[1])
+        self._error = max(self._error, _largest(difference / (absolute + 1e-300)))
+        if self._exact:
+            wrong = _largest(difference) > 0
+            self._over_bound = max(self._over_bound, math.inf if wrong else 0.0)
+            self._over_gate = self._over_bound
+            return
+        rounding = self._unit * abs(reference) + self._tiny
+        over = difference / (self._limits.hard * absolute + rounding)
+        self._over_bound = max(self._over_bound, _largest(over))
+        if self._limits.gate is not None:
+            over = difference / (self._limits.gate * absolute + rounding)
+            self._over_gate = max(self._over_gate, _largest(over))
+
+    def add_relative(self, difference: Any, given: Any) -> None:
+        """|D - A B| and A B on the operands as they were given, before the mode rounds them."""
+        self._square_error += float((difference**2).sum())
+        self._square += float((given**2).sum())
+
+    def result(self) -> Accuracy:
+        if self._square > 0:
+            relative = math.sqrt(self._square_error / self._square)
+        else:
+            relative = 0.0 if self._square_error == 0 else math.inf
+        return Accuracy(
+            self._error,
+            self._over_bound,
+            None if self._limits.gate is None else self._over_gate,
+            math.inf if math.isnan(relative) else relative,
+            self._compared,
+        )
+
+
+def _largest(values: Any) -> float:
+    """The maximum; NaN counts as infinity: a wrong result wherever the data are finite."""
+    largest = float(values.max())
+    return math.inf if math.isnan(largest) else largest
+
+
+def _against_float64(
+    backend: Backend,
+    a: Any,
+    b: Any,
+    d: Any,
+    mode: Mode,
+    limits: Bounds,
+    rows: int | None,
+    exact: bool,
+) -> Accuracy:
+    m, k, columns = int(a.shape[0]), int(b.shape[0]), int(b.shape[1])
+    if rows is not None and rows < m:
+        picked = sample_rows(m, rows)
+        a, d = a[picked], d[picked]
+    computed = backend.rounded(a, mode.compute_dtype)
+    converts = mode.dtype != mode.compute_dtype
+    given = backend.float64(a) if converts else computed
+    tally = _Tally(mode, limits, exact)
+    step = max(1, min(columns, _CHUNK_ELEMENTS // max(1, k)))
+    for start in range(0, columns, step):
+        part = slice(start, min(columns, start + step))
+        b_part = backend.rounded(b[:, part], mode.compute_dtype)
+        result = backend.float64(d[:, part])
+        reference = computed @ b_part
+        difference = abs(result - reference)
+        if mode.compute_dtype == "int8":  # INT32 wraps: equality modulo 2^32 is promised
+            difference = difference % 2.0**32
+        tally.add(difference, reference, abs(computed) @ abs(b_part))
+        if converts:
+            reference = given @ backend.float64(b[:, part])
+            difference = abs(result - reference)
+        tally.add_relative(difference, reference)
+    return tally.result()
+
+
+def _against_exact(
+    backend: Backend, a: Any, b: Any, d: Any, mode: Mode, limits: Bounds, exact: bool
+) -> Accuracy:
+    rows = _grid(int(a.shape[0]), seed=1)
+    columns = _grid(int(b.shape[1]), seed=2)
+    a_rows = backend.to_numpy(backend.float64(a[rows]))
+    b_columns = backend.to_numpy(backend.float64(b[:, columns]))
+    results = backend.to_numpy(backend.float64(d[rows][:, columns]))
+    reference, difference = np.empty(results.shape), np.empty(results.shape)
+    for i, j in np.ndindex(*results.shape):
+        terms = _exact_terms(a_rows[i], b_columns[:, j])
+        reference[i, j] = math.fsum(terms)
+        result = float(results[i, j])
+        finite = math.isfinite(result)
+        difference[i, j] = abs(math.fsum([*terms, -result])) if finite else math.inf
+    tally = _Tally(mode, limits, exact)
+    tally.add(difference, reference, np.abs(a_rows) @ np.abs(b_columns))
+    tally.add_relative(difference, reference)
+    return tally.result()
+
+
+def _grid(extent: int, seed: int) -> list[int]:
+    """At most _EXACT_SIDE indices below `extent`, spread over it, with the last."""
+    rows = sample_rows(extent, _EXACT_SIDE, seed)
+    places = np.linspace(0, len(rows) - 1, min(len(rows), _EXACT_SIDE)).round().astype(int)
+    return sorted({rows[place] for place in places})
+
+
+def _exact_terms(x: np.ndarray, y: np.ndarray) -> list[float]:
+    """Terms whose sum is exactly the dot product: each product and its rounding error (Dekker)."""
+    product = x * y
+    splitter = 134217729.0  # 2^27 + 1: halves a 53-bit significand
+    x_high = splitter * x - (splitter * x - x)
+    y_high = splitter * y - (splitter * y - y)
+    x_low, y_low = x - x_high, y - y_high
+    error = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return [*product.tolist(), *error.tolist()]

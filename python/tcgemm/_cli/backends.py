@@ -1,0 +1,370 @@
+"""Arrays of NumPy, PyTorch or CuPy behind one small interface, for operands, oracles and timing."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import tcgemm
+from tcgemm._cli.report import UsageError
+
+Work = Callable[[], None]
+
+
+class Backend(ABC):
+    """A framework and the place where its arrays live."""
+
+    name: str
+    device: str  # "cpu", "cuda:0"
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device != "cpu"
+
+    @abstractmethod
+    def has_dtype(self, dtype: str) -> bool: ...
+    @abstractmethod
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
+    @abstractmethod
+    def array(self, x: np.ndarray, dtype: str) -> Any:
+        """x rounded to `dtype`, where the framework's arrays live."""
+
+    @abstractmethod
+    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+        """N(0, 1); whole numbers from -127 to 127 for int8."""
+
+    @abstractmethod
+    def rounded(self, x: Any, dtype: str) -> Any:
+        """x rounded to nearest even in `dtype`, then widened to FP64."""
+
+    @abstractmethod
+    def float64(self, x: Any) -> Any: ...
+    @abstractmethod
+    def to_numpy(self, x: Any) -> np.ndarray: ...
+    @abstractmethod
+    def poison(self, x: Any) -> None:
+        """Fills x with NaN (with the smallest number where the dtype has none)."""
+
+    def stream(self) -> Any:
+        """The current stream, as tcgemm takes it; None on the CPU."""
+        return None
+
+    def synchronize(self) -> None:
+        """Waits until everything that was launched is done."""
+        return
+
+    def elapsed(self, work: Work) -> float:
+        """Seconds that the device takes for `work`; the wall clock on the CPU."""
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    def graph(self, work: Work) -> Work | None:
+        """`work` captured into a CUDA graph, or None where that can't be done."""
+        return None
+
+    def cache_bytes(self) -> int:
+        """Size of the last cache before memory."""
+        return 32 << 20
+
+    def free_bytes(self) -> int:
+        """Memory that operands may take."""
+        return 4 << 30
+
+    def matrix(self, rows: int, columns: int, dtype: str, layout: str, seed: int) -> Any:
+        """A random rows x columns matrix: row-major for layout "n", column-major for "t"."""
+        if layout == "n":
+            return self.random((rows, columns), dtype, seed)
+        return self.random((columns, rows), dtype, seed).T
+
+
+class NumpyBackend(Backend):
+    name, device = "numpy", "cpu"
+
+    def _dtype(self, dtype: str) -> Any:
+        if dtype == "bfloat16":
+            return importlib.import_module("ml_dtypes").bfloat16
+        return np.dtype(dtype)
+
+    def has_dtype(self, dtype: str) -> bool:
+        return dtype != "bfloat16" or importlib.util.find_spec("ml_dtypes") is not None
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return np.empty(shape, self._dtype(dtype))
+
+    def array(self, x: np.ndarray, dtype: str) -> Any:
+        return x.astype(self._dtype(dtype))
+
+    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+        rng = np.random.default_rng(seed)
+        if dtype == "int8":
+            return rng.integers(-127, 128, shape, dtype=np.int8)
+        drawn = rng.standard_normal(shape, np.float64 if dtype == "float64" else np.float32)
+        return drawn.astype(self._dtype(dtype), copy=False)
+
+    def rounded(self, x: Any, dtype: str) -> Any:
+        if dtype == "bfloat16" and x.dtype == np.float32:
+            return round_to_bfloat16(x).astype(np.float64)
+        return np.asarray(x).astype(self._dtype(dtype)).astype(np.float64)
+
+    def float64(self, x: Any) -> Any:
+        return np.asarray(x).astype(np.float64)
+
+    def to_numpy(self, x: Any) -> np.ndarray:
+        return np.asarray(x)
+
+    def poison(self, x: Any) -> None:
+        x[...] = np.iinfo(x.dtype).min if x.dtype.kind == "i" else np.nan
+
+    def cache_bytes(self) -> int:
+        try:
+            with open("/sys/devices/system/cpu/cpu0/cache/index3/size") as file:
+                return int(file.read().strip().removesuffix("K")) << 10
+        except (OSError, ValueError):
+            return super().cache_bytes()
+
+
+def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
+    """FP32 rounded to the nearest bfloat16, ties to even, held as FP32. For finite values."""
+    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    odd = (bits >> np.uint32(16)) & np.uint32(1)
+    return ((bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+class TorchBackend(Backend):
+    name = "torch"
+
+    def __init__(self, device: str) -> None:
+        self._torch: Any = importlib.import_module("torch")
+        self.device = device
+        # FP32 is FP32: no TF32 behind the peer's back.
+        self._torch.backends.cuda.matmul.allow_tf32 = False
+
+    def has_dtype(self, dtype: str) -> bool:
+        return True
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self.device)
+
+    def array(self, x: np.ndarray, dtype: str) -> Any:
+        return self._torch.from_numpy(x).to(self.device).to(getattr(self._torch, dtype))
+
+    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+        torch = self._torch
+        generator = torch.Generator(self.device).manual_seed(seed)
+        target = {"device": self.device, "generator": generator}
+        if dtype == "int8":
+            return torch.randint(-127, 128, shape, dtype=torch.int8, **target)
+        return torch.randn(shape, dtype=getattr(torch, dtype), **target)
+
+    def rounded(self, x: Any, dtype: str) -> Any:
+        return x.to(getattr(self._torch, dtype)).double()
+
+    def float64(self, x: Any) -> Any:
+        return x.double()
+
+    def to_numpy(self, x: Any) -> np.ndarray:
+        return np.asarray(x.cpu().numpy())
+
+    def poison(self, x: Any) -> None:
+        x.fill_(float("nan") if x.is_floating_point() else self._torch.iinfo(x.dtype).min)
+
+    def stream(self) -> Any:
+        return self._torch.cuda.current_stream(self.device) if self.on_gpu else None
+
+    def synchronize(self) -> None:
+        if self.on_gpu:
+            self._torch.cuda.synchronize(self.device)
+
+    def elapsed(self, work: Work) -> float:
+        if not self.on_gpu:
+            return super().elapsed(work)
+        event = self._torch.cuda.Event
+        start, stop = event(enable_timing=True), event(enable_timing=True)
+        start.record()
+        work()
+        stop.record()
+        stop.synchronize()
+        return float(start.elapsed_time(stop)) * 1e-3
+
+    def graph(self, work: Work) -> Work | None:
+        if not self.on_gpu:
+            return None
+        torch = self._torch
+        captured = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(captured, capture_error_mode="thread_local"):
+                work()
+            captured.replay()
+            torch.cuda.synchronize(self.device)
+        except (RuntimeError, tcgemm.TcgemmError):
+            torch.cuda.synchronize(self.device)
+            return None
+        replay: Work = captured.replay
+        return replay
+
+    def cache_bytes(self) -> int:
+        if not self.on_gpu:
+            return NumpyBackend().cache_bytes()
+        properties = self._torch.cuda.get_device_properties(self.device)
+        return int(getattr(properties, "L2_cache_size", 64 << 20))
+
+    def free_bytes(self) -> int:
+        if not self.on_gpu:
+            return super().free_bytes()
+        self._torch.cuda.empty_cache()
+        return int(self._torch.cuda.mem_get_info(self.device)[0])
+
+
+class CupyBackend(Backend):
+    name = "cupy"
+
+    def __init__(self, device: str) -> None:
+        self._cupy: Any = importlib.import_module("cupy")
+        self.device = device
+        self._cupy.cuda.Device(int(device.rpartition(":")[2])).use()
+        # Work goes through a stream of its own, for the default one can't be captured.
+        self._stream = self._cupy.cuda.Stream(non_blocking=True)
+        self._stream.use()
+
+    def has_dtype(self, dtype: str) -> bool:
+        return dtype != "bfloat16"
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return self._cupy.empty(shape, dtype)
+
+    def array(self, x: np.ndarray, dtype: str) -> Any:
+        return self._cupy.asarray(x).astype(dtype)
+
+    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+        rng = self._cupy.random.default_rng(seed)
+        if dtype == "int8":
+            return rng.integers(-127, 128, shape).astype(dtype)
+        drawn = rng.standard_normal(shape, dtype="float64" if dtype == "float64" else "float32")
+        return drawn.astype(dtype, copy=False)
+
+    def rounded(self, x: Any, dtype: str) -> Any:
+        if dtype == "bfloat16":
+            bits = self._cupy.ascontiguousarray(x, dtype="float32").view("uint32")
+            bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+            return bits.astype("uint32").view("float32").astype("float64")
+        return x.astype(dtype).astype("float64")
+
+    def float64(self, x: Any) -> Any:
+        return x.astype("float64")
+
+    def to_numpy(self, x: Any) -> np.ndarray:
+        return np.asarray(self._cupy.asnumpy(x))
+
+    def poison(self, x: Any) -> None:
+        x.fill(np.iinfo(x.dtype).min if x.dtype.kind == "i" else np.nan)
+
+    def stream(self) -> Any:
+        return self._stream
+
+    def synchronize(self) -> None:
+        self._cupy.cuda.Device().synchronize()
+
+    def elapsed(self, work: Work) -> float:
+        start, stop = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+        start.record(self._stream)
+        work()
+        stop.record(self._stream)
+        stop.synchronize()
+        return float(self._cupy.cuda.get_elapsed_time(start, stop)) * 1e-3
+
+    def graph(self, work: Work) -> Work | None:
+        try:
+            self._stream.begin_capture()
+            try:
+                work()
+            finally:
+                captured = self._stream.end_capture()
+            captured.launch(self._stream)
+            self._stream.synchronize()
+        except (RuntimeError, tcgemm.TcgemmError):
+            return None
+
+        def replay() -> None:
+            captured.launch(self._stream)
+
+        return replay
+
+    def cache_bytes(self) -> int:
+        return int(self._cupy.cuda.Device().attributes.get("L2CacheSize", 64 << 20))
+
+    def free_bytes(self) -> int:
+        self._cupy.get_default_memory_pool().free_all_blocks()
+        return int(self._cupy.cuda.runtime.memGetInfo()[0])
+
+
+def installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _gpu_framework(device: str) -> Backend | None:
+    """PyTorch, else CuPy, with arrays on a GPU; None where neither can use it."""
+    if installed("torch") and importlib.import_module("torch").cuda.is_available():
+        return TorchBackend(device)
+    if installed("cupy"):
+        return CupyBackend(device)
+    return None
+
+
+def choose(framework: str | None = None, device: str | None = None) -> Backend:
+    """The framework asked for on the device asked for; by default PyTorch or CuPy on GPU 0.
+
+    NumPy arrays are in the CPU's memory, but where there is a GPU tcgemm takes them through it,
+    unless the device asked for is "cpu". UsageError for what can't be had.
+    """
+    if framework not in (None, "numpy") and not installed(str(framework)):
+        raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
+    gpus = len(gpu_devices())
+    if device is None:
+        device = "cuda:0" if gpus else "cpu"
+    elif device == "cpu":
+        os.environ["TCGEMM_DEVICE"] = "cpu"
+    elif device == "cuda":
+        device = "cuda:0"
+    if device != "cpu":
+        if not (device.startswith("cuda:") and device[5:].isdigit()):
+            raise UsageError(f"--device {device}: expected cpu, cuda or cuda:N")
+        if int(device[5:]) >= gpus:
+            raise UsageError(f"--device {device}: this machine has {gpus} usable GPUs")
+    if framework == "torch":
+        return TorchBackend(device)
+    if framework == "cupy":
+        if device == "cpu":
+            raise UsageError("--framework cupy: needs a GPU; take --framework numpy on the CPU")
+        return CupyBackend(device)
+    if framework is None and device != "cpu":
+        return _gpu_framework(device) or NumpyBackend()
+    return NumpyBackend()
+
+
+def gpu_devices() -> list[dict[str, Any]]:
+    """tcgemm.devices() without the CPU."""
+    return [device for device in tcgemm.devices() if device["ordinal"] >= 0]
+
+
+def compute_capability(backend: Backend) -> tuple[int, int] | None:
+    """Of the GPU that computes for this backend; None where the CPU does."""
+    if backend.on_gpu:
+        ordinal = int(backend.device[5:])
+    else:
+        chosen = os.environ.get("TCGEMM_DEVICE", "cuda:0")
+        if backend.name != "numpy" or chosen == "cpu":
+            return None
+        ordinal = int(chosen.rpartition(":")[2])
+    for device in gpu_devices():
+        if device["ordinal"] == ordinal:
+            major, minor = device["compute_capability"]
+            return int(major), int(minor)
+    return None

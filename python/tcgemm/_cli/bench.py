@@ -1,0 +1,187 @@
+"""`python -m tcgemm bench`: speed, side by side with cuBLAS or NumPy, every result checked."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+from typing import Any
+
+import tcgemm
+from tcgemm._cli import machine
+from tcgemm._cli.backends import Backend, choose
+from tcgemm._cli.bench_report import print_report
+from tcgemm._cli.cases import (
+    LAYOUTS,
+    Case,
+    Suite,
+    from_arguments,
+    load_suite,
+    parse_names,
+    parse_sizes,
+    suite_names,
+    with_families,
+)
+from tcgemm._cli.measure import measure
+from tcgemm._cli.modes import ITEM_BYTES, PRECISION_DTYPE
+from tcgemm._cli.report import UsageError, progress
+
+_DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
+
+EPILOG = """\
+examples:
+  python -m tcgemm bench --suite quick
+  python -m tcgemm bench --sizes 256,512,1024 --dtype float16,float32 --layout nn,nt
+  python -m tcgemm bench --m 1:129:16 --n 8192 --k 8192 --dtype float16
+  python -m tcgemm bench --suite foundation --json results.json --plot results.png
+  python -m tcgemm bench --from-json results.json --plot results.png
+
+how it is measured: ours and each peer in turn, in one process, on the same N(0, 1) operands, which
+rotate through more memory than twice the last cache; medians of rounds after a warm-up. Kernel
+time is taken between events around a batch of launches, in a CUDA graph where a launch is short.
+A ratio is the peer's time over ours, round by round: above 1 we are faster. Every timed result is
+compared with FP64. Exit status 1 where a result is wrong, whatever the speed.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    what = parser.add_argument_group("what to measure")
+    what.add_argument("--suite", metavar="NAME", help=f"{', '.join(suite_names())} or a .toml file")
+    what.add_argument("--sizes", help="N x N x N products, as 256,512 or first:last:step")
+    what.add_argument("--m", help="rows of A, in the same forms")
+    what.add_argument("--n", help="columns of B")
+    what.add_argument("--k", help="columns of A")
+    what.add_argument("--dtype", help="of the operands, some of " + ",".join(_DTYPES))
+    what.add_argument("--layout", help="of A and B, some of nn,nt,tn,tt (t: column-major)")
+    what.add_argument("--precision", help="what the operands are rounded to, as fp16")
+    what.add_argument("--accumulate", help="what the products are summed in, as fp16")
+    what.add_argument("--out-dtype", help="of the result, as float32")
+    what.add_argument("--families", help="force each of these families, as sm70_wmma,simt")
+    where = parser.add_argument_group("where and how")
+    where.add_argument("--device", help="cpu, cuda or cuda:N (default: GPU 0 if there is one)")
+    where.add_argument("--framework", choices=["numpy", "torch", "cupy"], help="whose arrays")
+    where.add_argument("--no-peers", action="store_true", help="measure only tcgemm")
+    where.add_argument("--seconds", type=float, default=1.0, help="to time a row (%(default)s)")
+    results = parser.add_argument_group("results")
+    results.add_argument("--json", metavar="FILE", help="write them, row by row as they come")
+    results.add_argument("--plot", metavar="FILE.png", help="draw speed and ratios (matplotlib)")
+    results.add_argument("--from-json", metavar="FILE", help="show measured results again")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.plot:
+        from tcgemm._cli.plot import require_matplotlib
+
+        require_matplotlib()
+    report = _read(arguments.from_json) if arguments.from_json else _measure_all(arguments)
+    print_report(report)
+    if arguments.plot:
+        from tcgemm._cli.plot import draw_bench
+
+        draw_bench(report, arguments.plot)
+    return 1 if any(row.get("kept") is False for row in report["rows"]) else 0
+
+
+def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.seconds <= 0:
+        raise UsageError(f"--seconds {arguments.seconds}: expected more than 0")
+    suite = _suite(arguments)
+    backend = choose(arguments.framework, arguments.device)
+    report: dict[str, Any] = {
+        "suite": suite.name,
+        "description": suite.description,
+        "framework": backend.name,
+        "device": backend.device,
+        "settings": _settings(backend, arguments.seconds),
+        "machine": machine.describe(backend.device),
+        "rows": [],
+    }
+    with progress(len(suite.cases)) as bar, machine.Watch(backend.device) as watch:
+        for case in suite.cases:
+            bar.step(f"{case.group}, {case.size} {case.layout}")
+            row = measure(backend, case, arguments.seconds, not arguments.no_peers)
+            report["rows"].append(row)
+            report["machine"]["observed"] = watch.summary()
+            if arguments.json:
+                _write(report, arguments.json)
+    return report
+
+
+def _suite(arguments: argparse.Namespace) -> Suite:
+    known = sorted({kernel["family"] for kernel in tcgemm.kernels()})
+    families = parse_names(arguments.families or "", "--families", known)
+    fields = ("sizes", "m", "n", "k", "dtype", "layout", "precision", "accumulate", "out_dtype")
+    given = [field for field in fields if getattr(arguments, field) is not None]
+    if arguments.suite:
+        if given:
+            option = "--" + given[0].replace("_", "-")
+            raise UsageError(f"{option}: a suite has its own; leave out --suite or {option}")
+        suite = load_suite(arguments.suite)
+        cases = with_families(suite.cases, families)
+        return Suite(suite.name, suite.description, tuple(cases))
+    dtypes = parse_names(arguments.dtype or "float32", "--dtype", _DTYPES)
+    layouts = parse_names(arguments.layout or "nn", "--layout", LAYOUTS)
+    if arguments.precision is not None and arguments.precision not in PRECISION_DTYPE:
+        allowed = ", ".join(PRECISION_DTYPE)
+        raise UsageError(f"--precision {arguments.precision}: expected one of {allowed}")
+    common = Case(
+        0,
+        0,
+        0,
+        precision=arguments.precision,
+        accumulate=arguments.accumulate,
+        out_dtype=arguments.out_dtype,
+    )
+    cases = from_arguments(_shapes(arguments), dtypes, layouts, common)
+    return Suite("arguments", "", tuple(with_families(cases, families)))
+
+
+def _shapes(arguments: argparse.Namespace) -> list[tuple[int, int, int]]:
+    sizes = [arguments.m, arguments.n, arguments.k]
+    shapes: list[tuple[int, int, int]] = []
+    if arguments.sizes:
+        shapes += [(size, size, size) for size in parse_sizes(arguments.sizes, "--sizes")]
+    if any(sizes):
+        if not all(sizes):
+            raise UsageError("--m, --n and --k: give all three, or --sizes for square products")
+        rows = parse_sizes(arguments.m, "--m")
+        columns, lengths = parse_sizes(arguments.n, "--n"), parse_sizes(arguments.k, "--k")
+        shapes += itertools.product(rows, columns, lengths)
+    if not shapes:
+        raise UsageError("bench: give --suite, --sizes, or --m, --n and --k (see bench --help)")
+    return shapes
+
+
+def _settings(backend: Backend, seconds: float) -> dict[str, Any]:
+    """What the reader of a result file has to know of the method."""
+    return {
+        "seconds_per_row": seconds,
+        "data": "N(0, 1); whole numbers from -127 to 127 for int8",
+        "cache_bytes": backend.cache_bytes(),
+        "tf32": False,
+    }
+
+
+def _write(report: dict[str, Any], path: str) -> None:
+    """Whole or not at all: a run that is cut short leaves the rows that it had."""
+    partial = f"{path}.part"
+    try:
+        with open(partial, "w") as file:
+            file.write(json.dumps(report, indent=1) + "\n")
+        os.replace(partial, path)
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with open(path) as file:
+            report: dict[str, Any] = json.load(file)
+        if not {"suite", "machine", "rows"} <= report.keys():
+            raise KeyError
+    except OSError as error:
+        raise UsageError(f"--from-json {path}: {error.strerror}") from None
+    except (json.JSONDecodeError, KeyError, AttributeError):
+        raise UsageError(f"--from-json {path}: not a result file of bench --json") from None
+    return report

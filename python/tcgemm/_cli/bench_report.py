@@ -1,0 +1,179 @@
+"""Prints the results of a benchmark: every row, then the geometric mean, the worst, the lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tcgemm._cli.cases import Case
+from tcgemm._cli.report import (
+    BAD,
+    Table,
+    digits,
+    duration,
+    fraction,
+    heading,
+    rate,
+)
+
+_LOST = "yellow"
+
+Row = dict[str, Any]
+
+
+def case_of(row: Row) -> Case:
+    return Case(**row["case"])
+
+
+def groups(report: dict[str, Any]) -> dict[str, list[Row]]:
+    """Rows by the title of their group, in the order in which they came."""
+    found: dict[str, list[Row]] = {}
+    for row in report["rows"]:
+        found.setdefault(row["case"].get("group", ""), []).append(row)
+    return found
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values)) if values else math.nan
+
+
+def where(report: dict[str, Any]) -> str:
+    """One line: the device, and what is known of its software."""
+    facts = report["machine"]
+    if "gpu" not in facts:
+        cpu = facts["cpu"]
+        return f"{cpu['name']}, {cpu['threads']} threads"
+    parts = [facts["gpu"]["name"]]
+    if facts.get("driver"):
+        parts.append(f"driver {facts['driver']}")
+    if facts["build"].get("cuda_version"):
+        parts.append(f"tcgemm built with CUDA {facts['build']['cuda_version']}")
+    if facts.get("cublas"):
+        parts.append(f"cuBLAS {facts['cublas']}")
+    if facts["versions"].get(report["framework"]):
+        parts.append(f"{report['framework']} {facts['versions'][report['framework']]}")
+    return ", ".join(parts)
+
+
+def print_report(report: dict[str, Any]) -> None:
+    heading(f"tcgemm bench: {report['suite']}")
+    print(where(report))
+    observed = report["machine"].get("observed")
+    if observed and observed.get("clocks.sm") and observed.get("power.draw"):
+        clock, power = observed["clocks.sm"], observed["power.draw"]
+        print(
+            f"SM clock {clock[0]:.0f} to {clock[2]:.0f} MHz (median {clock[1]:.0f}),"
+            f" power {power[0]:.0f} to {power[2]:.0f} W (median {power[1]:.0f})"
+        )
+    for title, rows in groups(report).items():
+        _print_group(title, rows)
+    _print_summary(report["rows"])
+
+
+def _print_group(title: str, rows: Sequence[Row]) -> None:
+    done = [row for row in rows if "not_run" not in row]
+    if done and case_of(done[0]).kind == "pack":
+        _print_pack(title, done)
+    elif done:
+        _print_products(title, done)
+    else:
+        print(f"\n{title}")
+    for row in rows:
+        if "not_run" in row:
+            print(f"not run: {case_of(row).size} {case_of(row).layout}: {row['not_run']}")
+
+
+def _print_products(title: str, rows: Sequence[Row]) -> None:
+    fair = next((row["peer"] for row in rows if "peer" in row), None)
+    others = list(dict.fromkeys(name for row in rows for name in row["peers"] if name != fair))
+    columns = ["size", "<op", "<kernel", "time", "speed"]
+    if fair is not None:
+        columns += [fair, "ratio", "quartiles", "call", "call ratio"]
+    else:
+        columns += ["call"]
+    columns += [f"/{name}" for name in others]
+    table = Table([*columns, "error/bound", "<"], f"\n{title}")
+    for row in rows:
+        case, ours = case_of(row), row["ours"]
+        kernel_s, call_s = ours["kernel_us"][1] * 1e-6, ours["call_us"][1] * 1e-6
+        unit = case.mode.unit
+        cells = [case.size, case.layout, row["kernel"], duration(kernel_s)]
+        cells.append(rate(case.operations, kernel_s, unit))
+        peer = row["peers"].get(fair)
+        if fair is not None and peer is not None:
+            low, middle, high = peer["ratio"]
+            cells.append(rate(case.operations, peer["kernel_us"][1] * 1e-6, unit))
+            cells += [f"{middle:.2f}", f"{low:.2f}-{high:.2f}", duration(call_s)]
+            cells.append(f"{peer['call_ratio'][1]:.2f}")
+        elif fair is not None:
+            cells += ["-", "-", "-", duration(call_s), "-"]
+        else:
+            cells.append(duration(call_s))
+        for name in others:
+            other = row["peers"].get(name)
+            cells.append(f"{other['ratio'][1]:.2f}" if other else "-")
+        note, style = _verdict(row)
+        table.add(*cells, fraction(row["error_over_bound"]), note, style=style)
+    table.print()
+    hows = {
+        name: peer["how"] for row in reversed(rows) for name, peer in reversed(row["peers"].items())
+    }
+    for name, how in reversed(hows.items()):
+        print(f"{name}: {how}")
+
+
+def _print_pack(title: str, rows: Sequence[Row]) -> None:
+    columns = ["A", "<op", "whole", "product", "pack", "bandwidth", "copy", "ratio"]
+    table = Table([*columns, "error/bound", "<"], f"\n{title}")
+    for row in rows:
+        case = case_of(row)
+        note, style = _verdict(row)
+        table.add(
+            f"{case.m}x{case.k}",
+            case.layout,
+            *(duration(row[key][1] * 1e-6) for key in ("whole_us", "product_us", "pack_us")),
+            f"{digits(row['pack_gb_per_s'])} GB/s",
+            f"{digits(row['copy_gb_per_s'])} GB/s",
+            f"{row['ratio']:.2f}",
+            fraction(row["error_over_bound"]),
+            note,
+            style=style,
+        )
+    table.print()
+    print("pack: a product from wide operands minus the same one from operands narrow already")
+
+
+def _verdict(row: Row) -> tuple[str, str]:
+    if not row["kept"]:
+        return "WRONG", BAD
+    return ("lost", _LOST) if row.get("lost") else ("", "")
+
+
+def _print_summary(rows: Sequence[Row]) -> None:
+    done = [row for row in rows if "not_run" not in row]
+    products = [row for row in done if "ratio" in row and case_of(row).kind == "gemm"]
+    print(f"\n{len(done)} rows measured, {len(rows) - len(done)} not run")
+    by_peer: dict[str, list[Row]] = {}
+    for row in products:
+        for name in row["peers"]:
+            by_peer.setdefault(name, []).append(row)
+    for name, compared in by_peer.items():
+        ratios = [row["peers"][name]["ratio"][1] for row in compared]
+        lost = sorted(
+            (row for row in compared if row["peers"][name]["ratio"][1] < 1),
+            key=lambda row: float(row["peers"][name]["ratio"][1]),
+        )
+        print(
+            f"against {name}: geometric mean {geometric_mean(ratios):.2f}, minimum"
+            f" {min(ratios):.2f}, maximum {max(ratios):.2f}, lost {len(lost)} of {len(ratios)}"
+        )
+        for row in lost:
+            case = case_of(row)
+            ratio = row["peers"][name]["ratio"][1]
+            print(f"  {ratio:.2f}  {case.size} {case.layout}  {case.group}")
+    wrong = [row for row in done if not row["kept"]]
+    for row in wrong:
+        print(f"WRONG RESULT: {case_of(row).size} {case_of(row).layout} {row['kernel']}")
+    if done and not wrong:
+        print("every timed result is within its bound")

@@ -1,0 +1,190 @@
+"""`python -m tcgemm demo`: the main job, in every precision, timed and checked."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import tcgemm
+from tcgemm._cli import accuracy, machine, timing
+from tcgemm._cli.accuracy import Accuracy
+from tcgemm._cli.backends import Backend, NumpyBackend, choose, compute_capability, gpu_devices
+from tcgemm._cli.modes import MODES, Mode, bounds
+from tcgemm._cli.report import (
+    BAD,
+    Table,
+    UsageError,
+    duration,
+    fraction,
+    heading,
+    progress,
+    rate,
+    scientific,
+)
+
+_CPU_LADDER = (256, 512, 1024, 2048)  # NumPy operands take longer to make than to multiply
+_GPU_LADDER = (*_CPU_LADDER, 4096, 8192)
+_ODD = (1023, 1027, 1025)  # m, n, k
+_CPU_SECONDS, _GPU_SECONDS = 0.5, 0.05  # for one product, at most
+_ORACLE_OPERATIONS = 4e9  # on the CPU, about 0.1 s
+
+
+@dataclass(frozen=True)
+class Outcome:
+    mode: str
+    operands: str  # "numpy", "torch"
+    shape: tuple[int, int, int]
+    result: str  # dtype
+    kernel: str
+    seconds: float
+    accuracy: Accuracy
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: GPU 0 if there is one)")
+    parser.add_argument(
+        "--framework",
+        choices=["numpy", "torch", "cupy"],
+        help="whose arrays to multiply (default: NumPy's, and PyTorch's or CuPy's on a GPU)",
+    )
+    parser.add_argument("--size", type=int, help="multiply N x N matrices (default: by speed)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.size is not None and arguments.size < 1:
+        raise UsageError(f"--size {arguments.size}: expected 1 or more")
+    chosen = choose(arguments.framework, arguments.device)
+    backends = [chosen]
+    if chosen.on_gpu and arguments.framework is None:
+        backends.append(NumpyBackend())
+    tasks = [
+        (backend, name, mode, shape)
+        for backend in backends
+        for name, mode in MODES.items()
+        for shape in (None, _ODD)
+        if backend.has_dtype(mode.dtype) and (shape is None or name in ("fp32", "fp16"))
+    ]
+    heading("tcgemm demo: D = A B in every precision, checked against FP64")
+    print(_where(backends))
+    outcomes: list[Outcome] = []
+    failures: list[str] = []
+    with progress(len(tasks)) as bar:
+        for backend, name, mode, shape in tasks:
+            bar.step(f"{name}, {backend.name} arrays")
+            if shape is None and arguments.size is not None:
+                shape = (arguments.size,) * 3
+            try:
+                outcomes.append(multiply(backend, name, mode, shape))
+            except (tcgemm.TcgemmError, MemoryError) as error:
+                failures.append(f"{name} ({backend.name}): {type(error).__name__}: {error}")
+    _print(outcomes, backends)
+    return _verdict(outcomes, failures)
+
+
+def multiply(
+    backend: Backend, name: str, mode: Mode, shape: tuple[int, int, int] | None
+) -> Outcome:
+    """One product, timed and compared. Without a shape: square, as large as fits the time."""
+    m, n, k = shape or (_size(backend, mode),) * 3
+    a = backend.random((m, k), mode.dtype, 1)
+    b = backend.random((k, n), mode.dtype, 2)
+    out = backend.empty((m, n), mode.result_dtype)
+    backend.poison(out)
+    plan = tcgemm.plan(a, b, out=out, **mode.arguments)
+    seconds = _time(backend, plan)
+    limits = bounds(mode, k, compute_capability(backend))
+    rows = None if backend.on_gpu else max(16, int(_ORACLE_OPERATIONS / (4 * n * k)))
+    seen = accuracy.measure(backend, a, b, out, mode, limits, rows=rows)
+    return Outcome(name, backend.name, (m, n, k), mode.result_dtype, plan.kernel, seconds, seen)
+
+
+def _size(backend: Backend, mode: Mode) -> int:
+    """The largest of the ladder whose product takes no longer than it may."""
+    ladder = _GPU_LADDER if backend.on_gpu else _CPU_LADDER
+    allowed = _GPU_SECONDS if backend.on_gpu else _CPU_SECONDS
+    for size in ladder[:-1]:
+        a = backend.random((size, size), mode.dtype, 1)
+        out = backend.empty((size, size), mode.result_dtype)
+        plan = tcgemm.plan(a, a, out=out, **mode.arguments)
+        if 8 * _time(backend, plan, samples=2) > allowed:  # the next is twice as large
+            return size
+    return ladder[-1]
+
+
+def _time(backend: Backend, plan: Any, samples: int = 5) -> float:
+    """Median seconds of one product, the kernel alone on a GPU's own arrays."""
+
+    def product() -> None:
+        plan.execute()
+
+    backend.elapsed(product)  # the first launch loads code
+    once = backend.elapsed(product)
+    launches = max(1, min(50, int(2e-3 / once))) if backend.on_gpu else 1
+
+    def several() -> None:
+        for _ in range(launches):
+            plan.execute()
+
+    deadline = time.perf_counter() + 1.0
+    times = [once] if launches == 1 else []
+    while len(times) < samples and (not times or time.perf_counter() < deadline):
+        times.append(backend.elapsed(several) / launches)
+    return timing.quartiles(times)[1]
+
+
+def _where(backends: list[Backend]) -> str:
+    gpus = gpu_devices()
+    if compute_capability(backends[0]) is None:
+        why = "no usable GPU here: " if not gpus else ""
+        name, threads = machine.cpu_name(), machine.cpu_count()
+        return f"{why}the host family computes, on {name}, {threads} threads\n"
+    ordinal = int(backends[0].device[5:]) if backends[0].on_gpu else 0
+    gpu = next(entry for entry in gpus if entry["ordinal"] == ordinal)
+    arrays = " and ".join(backend.name for backend in backends)
+    return f"on {gpu['name']}, with arrays of {arrays}\n"
+
+
+def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
+    columns = ["<precision", "<arrays", "size", "<D", "<kernel", "time", "speed"]
+    table = Table([*columns, "rel. error", "error/bound", "<kept"])
+    for outcome in outcomes:
+        m, n, k = outcome.shape
+        seen = outcome.accuracy
+        table.add(
+            outcome.mode,
+            outcome.operands,
+            str(m) if m == n == k else f"{m}x{n}x{k}",
+            outcome.result,
+            outcome.kernel,
+            duration(outcome.seconds),
+            rate(2 * m * n * k, outcome.seconds, MODES[outcome.mode].unit),
+            scientific(seen.relative),
+            fraction(seen.over_bound),
+            "yes" if seen.kept else "NO",
+            style="" if seen.kept else BAD,
+        )
+    table.print()
+    print(
+        "\nrel. error   |D - A B| / |A B| (Frobenius), with A and B as given: what rounding them"
+        " to a\n             lower precision costs is in it"
+        "\nerror/bound  largest error of an element over what the precision promises for it,"
+        "\n             c |A||B| + u |C| (at most 1; 'exact' for integers)"
+    )
+    if len(backends) > 1:
+        print(
+            "time         NumPy arrays: copies to and from the GPU included; others: the kernels"
+            " alone"
+        )
+
+
+def _verdict(outcomes: list[Outcome], failures: list[str]) -> int:
+    broken = [outcome for outcome in outcomes if not outcome.accuracy.kept]
+    for failure in failures:
+        print(f"\nFAILED: {failure}")
+    if broken or failures:
+        print(f"\n{len(broken)} promises broken, {len(failures)} products failed")
+        return 1
+    print(f"\nall {len(outcomes)} products keep their promise")
+    return 0

@@ -1,0 +1,150 @@
+"""`python -m tcgemm info`: what is installed, what it can run here, and whether it computes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+
+import tcgemm
+from tcgemm._cli import machine
+from tcgemm._cli.backends import NumpyBackend, gpu_devices
+from tcgemm._cli.modes import MODES, Mode
+from tcgemm._cli.report import BAD, Table, heading
+
+_SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    facts = collect()
+    if arguments.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        _print(facts)
+    return 0 if all(test["ok"] for test in facts["self_test"]) else 1
+
+
+def collect() -> dict[str, Any]:
+    gpus = gpu_devices()
+    return {
+        "versions": machine.versions(),
+        "build": tcgemm.build_info(),
+        "cpu": {"name": machine.cpu_name(), "threads": machine.cpu_count()},
+        "driver": machine.driver_version(),
+        "devices": tcgemm.devices(),
+        "kernels": tcgemm.kernels(),
+        "support": {
+            "cpu": tcgemm.supports(None),
+            **{
+                f"cuda:{gpu['ordinal']}": tcgemm.supports(tuple(gpu["compute_capability"]))
+                for gpu in gpus
+            },
+        },
+        "environment": machine.environment(),
+        "self_test": [self_test(name, mode) for name, mode in MODES.items()],
+    }
+
+
+def self_test(name: str, mode: Mode) -> dict[str, Any]:
+    """A small product of whole numbers, which every mode has to give exactly."""
+    backend = NumpyBackend()
+    m, n, k = _SHAPE
+    rng = np.random.default_rng(0)
+    whole_a = rng.integers(-4, 5, (m, k))
+    whole_b = rng.integers(-4, 5, (k, n))
+    outcome: dict[str, Any] = {"mode": name, "ok": False, "kernel": None, "message": ""}
+    if not backend.has_dtype(mode.dtype):
+        return {**outcome, "ok": True, "message": "not run: NumPy needs ml_dtypes for bfloat16"}
+    try:
+        a = backend.array(whole_a, mode.dtype)
+        b = backend.array(whole_b, mode.dtype)
+        out = backend.empty((m, n), mode.result_dtype)
+        backend.poison(out)
+        plan = tcgemm.plan(a, b, out=out, **mode.arguments)
+        outcome["kernel"] = plan.kernel
+        plan.execute()
+        wrong = int(np.count_nonzero(backend.float64(out) != whole_a @ whole_b))
+    except Exception as error:  # a diagnosis goes on, whatever one mode does
+        return {**outcome, "message": f"{type(error).__name__}: {error}"}
+    if wrong:
+        return {**outcome, "message": f"{wrong} of {m * n} elements are wrong"}
+    return {**outcome, "ok": True}
+
+
+def _print(facts: dict[str, Any]) -> None:
+    heading(f"tcgemm {facts['versions']['tcgemm']}")
+    _print_pairs(_summary(facts))
+    _print_devices(facts["devices"], facts["cpu"])
+    kernels = Table(["<family", "<kernel", "<tile", "<architectures"], "\nKernels, by preference")
+    for kernel in facts["kernels"]:
+        cells = [str(kernel[key] or "-") for key in ("family", "name", "tile", "architectures")]
+        kernels.add(*cells)
+    kernels.print()
+    for place, rows in facts["support"].items():
+        _print_support(place, rows)
+    tests = Table(["<mode", "<result", "<kernel", "<message"], "\nSelf-test")
+    for test in facts["self_test"]:
+        passed = ("ok" if test["kernel"] else "skipped") if test["ok"] else "FAILED"
+        style = "" if test["ok"] else BAD
+        tests.add(test["mode"], passed, test["kernel"] or "-", test["message"], style=style)
+    tests.print()
+    failed = sum(not test["ok"] for test in facts["self_test"])
+    print(f"\nself-test: {failed} of {len(facts['self_test'])} FAILED" if failed else "\nall well")
+
+
+def _summary(facts: dict[str, Any]) -> dict[str, str]:
+    build = facts["build"]
+    found = {name: version for name, version in facts["versions"].items() if version}
+    missing = [name for name, version in facts["versions"].items() if not version]
+    pairs = {
+        "Python": found.pop("python"),
+        "packages": ", ".join(f"{key} {value}" for key, value in found.items() if key != "tcgemm"),
+        "not installed": ", ".join(missing) or "-",
+        "CUDA of the build": build.get("cuda_version") or "none: host family only",
+        "architectures": build.get("architectures") or "-",
+        "compiler": f"{build.get('compiler', '-')}, {build.get('build_type', '-')}",
+        "commit": build.get("commit") or "-",
+        "driver": facts["driver"] or "no NVIDIA driver found",
+    }
+    variables = facts["environment"]
+    pairs["environment"] = ", ".join(f"{key}={value}" for key, value in variables.items()) or "-"
+    return pairs
+
+
+def _print_pairs(pairs: dict[str, str]) -> None:
+    width = max(map(len, pairs))
+    for key, value in pairs.items():
+        print(f"{key:<{width}}  {value}")
+
+
+def _print_devices(devices: list[dict[str, Any]], cpu: dict[str, Any]) -> None:
+    table = Table(["<device", "<name", "cc", "SMs", "memory", "L2"], "\nDevices")
+    table.add("cpu", cpu["name"], "-", f"{cpu['threads']} threads", "-", "-")
+    for device in devices:
+        if device["ordinal"] < 0:
+            continue
+        table.add(
+            f"cuda:{device['ordinal']}",
+            device["name"],
+            ".".join(map(str, device["compute_capability"])),
+            str(device["sm_count"]),
+            f"{device['memory_bytes'] / 2**30:.0f} GiB",
+            f"{device.get('l2_bytes', 0) / 2**20:.0f} MiB",
+        )
+    table.print()
+
+
+def _print_support(place: str, rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        return
+    columns = list(rows[0])
+    table = Table([f"<{column}" for column in columns], f"\nSupport on {place}")
+    for row in rows:
+        table.add(*(str("-" if row[column] in (None, "") else row[column]) for column in columns))
+    table.print()

@@ -1,0 +1,229 @@
+"""Measures one case: times ours beside the peers, and checks what was timed."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import tcgemm
+from tcgemm._cli import accuracy, timing
+from tcgemm._cli.backends import Backend, Work, compute_capability
+from tcgemm._cli.cases import Case
+from tcgemm._cli.modes import ITEM_BYTES, Mode, bounds
+from tcgemm._cli.peers import Peer, peers
+from tcgemm._cli.timing import Contender
+
+_CHECK_ROWS = 64  # at least; accuracy.sample_rows takes more of a tall result
+
+# What this build or this machine does not have: such a row is shown as not run, with the reason.
+_NOT_HERE = (tcgemm.NoKernelError, tcgemm.UnsupportedError, MemoryError)
+
+Row = dict[str, Any]
+
+
+@contextmanager
+def forced_family(family: str | None) -> Iterator[None]:
+    """Plans made inside take this family or none."""
+    before = os.environ.get("TCGEMM_FORCE_FAMILY")
+    if family is not None:
+        os.environ["TCGEMM_FORCE_FAMILY"] = family
+    try:
+        yield
+    finally:
+        if family is not None:
+            os.environ.pop("TCGEMM_FORCE_FAMILY")
+            if before is not None:
+                os.environ["TCGEMM_FORCE_FAMILY"] = before
+
+
+def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = True) -> Row:
+    """A row of the results, as the JSON file has it. `seconds`: about how long to time."""
+    row: Row = {"case": case.to_json()}
+    try:
+        if not backend.has_dtype(case.dtype):
+            raise tcgemm.UnsupportedError(f"{backend.name} has no {case.dtype} here")
+        with forced_family(case.family):
+            measured = _measure_pack if case.kind == "pack" else _measure_gemm
+            row.update(measured(backend, case, seconds, with_peers))
+    except _NOT_HERE as error:
+        row["not_run"] = str(error)
+    except RuntimeError as error:  # PyTorch's out of memory is one of these
+        if "out of memory" not in str(error).lower():
+            raise
+        row["not_run"] = str(error).splitlines()[0]
+    return row
+
+
+class _Operands:
+    """Sets of A, B and one result for each contender, more than fit into the cache."""
+
+    def __init__(self, backend: Backend, case: Case, results: Sequence[str]) -> None:
+        per_set = case.bytes + sum(case.m * case.n * ITEM_BYTES[dtype] for dtype in results)
+        self.count = timing.operand_sets(backend, per_set)
+        layout_a, layout_b = case.layout[0], case.layout[1]
+        shape = (case.m, case.n)
+        self.a, self.b = [], []
+        self.results: list[list[Any]] = [[] for _ in results]
+        for index in range(self.count):
+            self.a.append(backend.matrix(case.m, case.k, case.dtype, layout_a, 2 * index + 1))
+            self.b.append(backend.matrix(case.k, case.n, case.dtype, layout_b, 2 * index + 2))
+            for made, dtype in zip(self.results, results, strict=True):
+                made.append(backend.empty(shape, dtype))
+                backend.poison(made[-1])
+
+
+def _measure_gemm(backend: Backend, case: Case, seconds: float, with_peers: bool) -> Row:
+    rivals = peers(backend, case) if with_peers else []
+    operands = _Operands(
+        backend, case, [case.mode.result_dtype, *(rival.result_dtype for rival in rivals)]
+    )
+    plan, ours = _ours(case, operands, operands.results[0])
+    contenders = [ours]
+    for rival, results in zip(rivals, operands.results[1:], strict=True):
+        works = _peer_works(rival, operands, results)
+        contenders.append(Contender(rival.name, works, works))
+
+    def check(place: int, mode: Mode) -> accuracy.Accuracy:
+        # The first set of operands: every round of kernels and the first call went through it.
+        result = operands.results[place][0]
+        limits = bounds(mode, case.k, compute_capability(backend))
+        return accuracy.measure(
+            backend, operands.a[0], operands.b[0], result, mode, limits, rows=_CHECK_ROWS
+        )
+
+    timing.time_kernels(backend, contenders, 0.7 * seconds)
+    seen = check(0, case.mode)
+    rival_checks = [check(place, rival.mode) for place, rival in enumerate(rivals, start=1)]
+    for result in operands.results[0]:
+        backend.poison(result)
+    timing.time_calls(backend, contenders, 0.3 * seconds)
+    seen_call = check(0, case.mode)
+
+    over_bound = max(seen.over_bound, seen_call.over_bound)
+    row: Row = {
+        "kernel": plan.kernel,
+        "family": plan.family,
+        "precision": plan.precision,
+        "accumulate": plan.accumulate,
+        "split_k": plan.split_k,
+        "workspace_bytes": plan.workspace_bytes,
+        "operand_sets": operands.count,
+        "ours": _with_rate(case, ours),
+        "error": finite(max(seen.error, seen_call.error)),
+        "error_over_bound": finite(over_bound),
+        "elements_checked": seen.compared,
+        "kept": over_bound <= 1,
+        "peers": {},
+    }
+    for rival, contender, checked in zip(rivals, contenders[1:], rival_checks, strict=True):
+        row["peers"][rival.name] = {
+            "how": rival.how,
+            **_with_rate(case, contender),
+            "error": finite(checked.error),
+            "error_over_bound": finite(checked.over_bound),
+            "ratio": timing.ratio(contender.kernel_seconds, ours.kernel_seconds),
+            "call_ratio": timing.ratio(contender.call_seconds, ours.call_seconds),
+        }
+    if rivals:  # the fair one is first
+        row["peer"] = rivals[0].name
+        row["ratio"] = row["peers"][rivals[0].name]["ratio"][1]
+        row["lost"] = row["ratio"] < 1
+    return row
+
+
+def _ours(case: Case, operands: _Operands, results: Sequence[Any]) -> tuple[Any, Contender]:
+    arguments = case.mode.arguments
+    plan = tcgemm.plan(operands.a[0], operands.b[0], out=results[0], **arguments)
+    if case.family is not None and plan.family != case.family:
+        raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
+
+    def execute(a: Any, b: Any, d: Any) -> None:
+        plan.execute(a, b, None, d)
+
+    def call(a: Any, b: Any, d: Any) -> None:
+        tcgemm.matmul(a, b, out=d, **arguments)
+
+    sets = list(zip(operands.a, operands.b, results, strict=True))
+    kernels: list[Work] = [partial(execute, *operand_set) for operand_set in sets]
+    calls: list[Work] = [partial(call, *operand_set) for operand_set in sets]
+    return plan, Contender("tcgemm", kernels, calls)
+
+
+def _peer_works(rival: Peer, operands: _Operands, results: Sequence[Any]) -> list[Work]:
+    return [
+        partial(rival.product, *operand_set)
+        for operand_set in zip(operands.a, operands.b, results, strict=True)
+    ]
+
+
+def _with_rate(case: Case, contender: Contender) -> Row:
+    timed = contender.timing()
+    return {**timed, "tflops": case.operations / timed["kernel_us"][1] * 1e-6}
+
+
+def _measure_pack(backend: Backend, case: Case, seconds: float, _: bool) -> Row:
+    """The pack step alone can't be called: it is a product from wide operands minus the same one
+    from operands that are narrow already. N is small, so that A's m x k elements are the work.
+    """
+    compute = case.mode.compute_dtype
+    wide_case = replace(case, out_dtype="float32")
+    narrow_case = replace(wide_case, dtype=compute, precision=None)
+    operands = _Operands(backend, wide_case, ["float32"])
+    plan, whole = _ours(wide_case, operands, operands.results[0])
+    narrow_operands = _Operands(backend, narrow_case, ["float32"])
+    product_plan, product = _ours(narrow_case, narrow_operands, narrow_operands.results[0])
+    elements = (case.m + case.n) * case.k
+    moved = elements * (ITEM_BYTES[case.dtype] + ITEM_BYTES[compute])
+    copied = operands.a[0]
+    target = backend.empty(tuple(copied.shape), case.dtype)
+
+    def copy() -> None:
+        target[...] = copied
+
+    rival = Contender("copy", [copy], [copy])
+    timing.time_kernels(backend, [whole, product, rival], seconds)
+    limits = bounds(wide_case.mode, case.k, compute_capability(backend))
+    seen = accuracy.measure(
+        backend,
+        operands.a[0],
+        operands.b[0],
+        operands.results[0][0],
+        wide_case.mode,
+        limits,
+        rows=_CHECK_ROWS,
+    )
+    packing = [
+        both - one for both, one in zip(whole.kernel_seconds, product.kernel_seconds, strict=True)
+    ]
+    pack_us = timing.quartiles(packing, 1e6)
+    copy_us = timing.quartiles(rival.kernel_seconds, 1e6)
+    copy_bytes = 2 * case.m * case.k * ITEM_BYTES[case.dtype]
+    bandwidth = moved / pack_us[1] * 1e-3  # GB/s
+    copy_bandwidth = copy_bytes / copy_us[1] * 1e-3
+    return {
+        "kernel": plan.kernel,
+        "family": plan.family,
+        "product_kernel": product_plan.kernel,
+        "operand_sets": operands.count,
+        "whole_us": timing.quartiles(whole.kernel_seconds, 1e6),
+        "product_us": timing.quartiles(product.kernel_seconds, 1e6),
+        "pack_us": pack_us,
+        "pack_gb_per_s": bandwidth,
+        "copy_gb_per_s": copy_bandwidth,
+        "ratio": bandwidth / copy_bandwidth,
+        "lost": bandwidth < copy_bandwidth,
+        "peer": "copy",
+        "error": finite(seen.error),
+        "error_over_bound": finite(seen.over_bound),
+        "kept": seen.kept,
+    }
+
+
+def finite(value: float) -> float | None:
+    """For JSON, which has no infinity: null."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,188 @@
+"""Tables, progress and number formats for a terminal: with rich where it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+BAD = "bold red"
+GOOD = "green"
+_RULE_WIDTH = 100
+
+
+class UsageError(Exception):
+    """A wrong argument; the message names it."""
+
+
+@dataclass
+class Table:
+    """Columns named "<name" are aligned to the left, others to the right."""
+
+    columns: Sequence[str]
+    title: str = ""
+    rows: list[tuple[Sequence[str], str]] = field(default_factory=list)
+
+    def add(self, *cells: str, style: str = "") -> None:
+        self.rows.append((cells, style))
+
+    def print(self) -> None:
+        if has_rich() and sys.stdout.isatty():
+            self._print_rich()
+        else:
+            print("\n".join(self.lines()))
+
+    def lines(self) -> list[str]:
+        names = [column.removeprefix("<") for column in self.columns]
+        left = [column.startswith("<") for column in self.columns]
+        cells = [names, *(row for row, _ in self.rows)]
+        widths = [max(len(row[place]) for row in cells) for place in range(len(names))]
+
+        def line(row: Sequence[str]) -> str:
+            padded = (
+                cell.ljust(width) if to_left else cell.rjust(width)
+                for cell, width, to_left in zip(row, widths, left, strict=True)
+            )
+            return "  ".join(padded).rstrip()
+
+        body = [line(names), "  ".join("-" * width for width in widths)]
+        body += [line(row) for row, _ in self.rows]
+        return [self.title, *body] if self.title else body
+
+    def _print_rich(self) -> None:
+        table = importlib.import_module("rich.table").Table(
+            title=self.title or None, title_justify="left", title_style="bold"
+        )
+        box = importlib.import_module("rich.box")
+        table.box = box.SIMPLE_HEAD
+        for column in self.columns:
+            justify = "left" if column.startswith("<") else "right"
+            table.add_column(column.removeprefix("<"), justify=justify, no_wrap=True)
+        escape = importlib.import_module("rich.markup").escape
+        for row, style in self.rows:
+            table.add_row(*(escape(cell) for cell in row), style=style)
+        console = importlib.import_module("rich.console").Console(
+            width=max(shutil.get_terminal_size().columns, len(self.lines()[-1]) + 4)
+        )
+        console.print(table)
+
+
+def has_rich() -> bool:
+    return importlib.util.find_spec("rich") is not None
+
+
+class Progress(Protocol):
+    def step(self, label: str) -> None:
+        """The next of the items begins."""
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Progress]:
+    """A bar on stderr where that is a terminal, else nothing."""
+    if not sys.stderr.isatty():
+        yield _Silent()
+    elif has_rich():
+        module = importlib.import_module("rich.progress")
+        console = importlib.import_module("rich.console").Console(stderr=True)
+        with module.Progress(
+            module.TextColumn("{task.description}"),
+            module.BarColumn(),
+            module.MofNCompleteColumn(),
+            module.TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        ) as bar:
+            yield _Rich(bar, total)
+    else:
+        plain = _Plain(total)
+        try:
+            yield plain
+        finally:
+            plain.clear()
+
+
+class _Silent:
+    def step(self, label: str) -> None:
+        pass
+
+
+class _Rich:
+    def __init__(self, bar: Any, total: int) -> None:
+        self._bar, self._started = bar, False
+        self._task = bar.add_task("", total=total)
+
+    def step(self, label: str) -> None:
+        if self._started:
+            self._bar.advance(self._task)
+        self._started = True
+        self._bar.update(self._task, description=label)
+
+
+class _Plain:
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+
+    def step(self, label: str) -> None:
+        filled = 24 * self._done // max(1, self._total)
+        bar = "#" * filled + "." * (24 - filled)
+        print(f"\r\033[K[{bar}] {self._done}/{self._total} {label}", end="", file=sys.stderr)
+        sys.stderr.flush()
+        self._done += 1
+
+    def clear(self) -> None:
+        print("\r\033[K", end="", file=sys.stderr)
+        sys.stderr.flush()
+
+
+def heading(text: str) -> None:
+    """A title with a rule under it."""
+    width = min(_RULE_WIDTH, shutil.get_terminal_size().columns)
+    print(f"{text}\n{'=' * min(width, len(text))}")
+
+
+def duration(seconds: float) -> str:
+    """With a unit that leaves one to three digits before the point."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1 or unit == "us":
+            return f"{digits(seconds * scale)} {unit}"
+    raise AssertionError("unreachable")
+
+
+def rate(operations: float, seconds: float, unit: str = "FLOP") -> str:
+    """Operations a second: GFLOP/s below 1 TFLOP/s."""
+    per_second = operations / seconds
+    prefix, scale = ("T", 1e12) if per_second >= 1e12 else ("G", 1e9)
+    return f"{digits(per_second / scale)} {prefix}{unit}/s"
+
+
+def digits(value: float) -> str:
+    """Three significant digits, without an exponent."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.3g}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(decimals, 4)}f}"
+
+
+def scientific(value: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return "inf"
+    return "0" if value == 0 else f"{value:.1e}"
+
+
+def fraction(value: float | None) -> str:
+    """An error over its bound."""
+    if value is None or not math.isfinite(value):
+        return "inf"
+    if value == 0:
+        return "exact"
+    return f"{value:.3f}" if 0.0005 <= value < 1000 else f"{value:.0e}"
+
+
+def error(message: str) -> None:
+    print(f"tcgemm: error: {message}", file=sys.stderr)

@@ -1,0 +1,144 @@
+"""Times contenders side by side: interleaved rounds, rotated operands, medians with quartiles.
+
+Two kinds of time. Kernel time: batches of launches between two events, captured into a CUDA graph
+where a launch is short, so that the host is no part of it. Call time: what one call from Python
+takes until its result is there, and (host time) until it returns.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcgemm._cli.backends import Backend, Work
+
+_BATCH_SECONDS = 10e-3  # of launches between two events: far above their resolution of 1 us
+_GRAPH_BELOW = 200e-6  # seconds a launch; longer ones hide the host by themselves
+_MAX_ROUNDS = 25
+_MAX_LAUNCHES = 2048  # in a batch
+
+
+@dataclass
+class Contender:
+    """Somebody who computes the same products. One piece of work for each set of operands."""
+
+    name: str
+    kernels: Sequence[Work]  # as bare as it gets: a plan that exists already
+    calls: Sequence[Work]  # as a user writes it
+    kernel_seconds: list[float] = field(default_factory=list)  # one for each round
+    call_seconds: list[float] = field(default_factory=list)
+    host_seconds: list[float] = field(default_factory=list)
+    launches: int = 1  # in a round
+    method: str = "clock"  # "graph", "events" (of the device) or "clock" (of the host)
+
+    def timing(self) -> dict[str, Any]:
+        """Microseconds, as [first quartile, median, third quartile]."""
+        return {
+            "kernel_us": quartiles(self.kernel_seconds, 1e6),
+            "call_us": quartiles(self.call_seconds, 1e6),
+            "host_us": quartiles(self.host_seconds, 1e6),
+            "rounds": len(self.kernel_seconds),
+            "launches_per_round": self.launches,
+            "method": self.method,
+        }
+
+
+def quartiles(values: Sequence[float], scale: float = 1.0) -> list[float]:
+    if len(values) < 2:
+        return [value * scale for value in values] * 3
+    return [value * scale for value in statistics.quantiles(values, n=4, method="inclusive")]
+
+
+def ratio(peer: Sequence[float], ours: Sequence[float]) -> list[float]:
+    """Quartiles of peer time over our time, round by round: clocks drift, neighbours share them."""
+    return quartiles([theirs / mine for theirs, mine in zip(peer, ours, strict=True)])
+
+
+def operand_sets(backend: Backend, bytes_per_set: int) -> int:
+    """How many sets of operands exceed twice the last cache, so that none is found in it."""
+    wanted = 2 * backend.cache_bytes() // max(1, bytes_per_set) + 1
+    room = int(0.6 * backend.free_bytes()) // max(1, bytes_per_set)
+    return max(1, min(max(2, wanted), room, 512))
+
+
+def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
+    """Fills in kernel_seconds of all contenders, in about `seconds`."""
+    batches = [_batch(backend, contender) for contender in contenders]
+
+    def one(index: int, _: int) -> None:
+        contender = contenders[index]
+        elapsed = backend.elapsed(batches[index])
+        contender.kernel_seconds.append(elapsed / contender.launches)
+
+    _rounds(len(contenders), one, seconds, at_least=5)
+
+
+def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
+    """Fills in call_seconds and host_seconds."""
+
+    def one(index: int, number: int) -> None:
+        contender = contenders[index]
+        work = contender.calls[number % len(contender.calls)]
+        backend.synchronize()
+        start = time.perf_counter()
+        work()
+        returned = time.perf_counter()
+        backend.synchronize()
+        contender.call_seconds.append(time.perf_counter() - start)
+        contender.host_seconds.append(returned - start)
+
+    for contender in contenders:  # plans are made and kept, code is loaded
+        contender.calls[0]()
+    _rounds(len(contenders), one, seconds, at_least=3)
+
+
+def _rounds(count: int, one: Callable[[int, int], None], seconds: float, at_least: int) -> None:
+    """Who goes first changes from round to round: the second one finds the chip warmer."""
+    deadline = time.perf_counter() + seconds
+    for number in range(_MAX_ROUNDS):
+        order = range(count) if number % 2 == 0 else range(count - 1, -1, -1)
+        for index in order:
+            one(index, number)
+        if number + 1 >= at_least and time.perf_counter() > deadline:
+            return
+
+
+def _batch(backend: Backend, contender: Contender) -> Work:
+    """Warms up and makes the piece of work that one round times."""
+    works = list(contender.kernels)
+    backend.elapsed(works[0])  # the first launch loads code
+    estimate = min(backend.elapsed(works[-1]) for _ in range(2))
+    if estimate < _GRAPH_BELOW and backend.on_gpu:  # the host was most of it
+        estimate = backend.elapsed(lambda: _all(works, 32)) / 32
+    launches = min(_MAX_LAUNCHES, max(1, round(_BATCH_SECONDS / max(estimate, 1e-7))))
+    if launches > 1:  # whole turns through the sets, so that every round does the same
+        launches = max(1, launches // len(works)) * len(works)
+    contender.launches = launches
+    contender.method = "events" if backend.on_gpu else "clock"
+    turn = _Turn(works, launches)
+    if backend.on_gpu and estimate < _GRAPH_BELOW:
+        replay = backend.graph(turn)
+        if replay is not None:
+            contender.method = "graph"
+            return replay
+    return turn
+
+
+class _Turn:
+    """Goes on through the sets of operands where the last round stopped."""
+
+    def __init__(self, works: Sequence[Work], launches: int) -> None:
+        self._works, self._launches, self._next = works, launches, 0
+
+    def __call__(self) -> None:
+        for _ in range(self._launches):
+            self._works[self._next]()
+            self._next = (self._next + 1) % len(self._works)
+
+
+def _all(works: Sequence[Callable[[], None]], count: int) -> None:
+    for index in range(count):
+        works[index % len(works)]()

@@ -1,0 +1,218 @@
+"""`python -m tcgemm verify`: the accuracy contract, mode by mode, on data that finds faults."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import tcgemm
+from tcgemm._cli import accuracy, machine
+from tcgemm._cli.backends import Backend, choose, compute_capability
+from tcgemm._cli.cases import parse_names, parse_sizes
+from tcgemm._cli.measure import finite, forced_family
+from tcgemm._cli.modes import MODES, Mode, bounds
+from tcgemm._cli.report import BAD, Table, UsageError, fraction, heading, progress
+
+# A hard bound is proven and holds for any data; the gate is a regression limit for U(0,1).
+DATA = ("U(0,1)", "U(-1,1)", "wide", "integers")
+_LADDER = (16, 64, 256, 1024, 4096, 16384, 65536, 262144)
+_ALWAYS = 16384  # K up to which every case runs; longer ones only where they are quick
+_QUICK_SECONDS = 1.0
+_M, _N = 48, 40
+
+EPILOG = """\
+data sets:
+  U(0,1)    one sign: errors that only add up (truncation) show; also held against the gate
+  U(-1,1)   both signs
+  wide      both signs, magnitudes from 2^-8 to 2^8
+  integers  every result must be exact
+
+A number is the largest error of an element over its bound c |A||B| + u |D|: 1 or less keeps the
+promise. Exit status 1 where a bound or a gate is broken.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--modes", help=f"some of {','.join(MODES)}")
+    parser.add_argument("--families", help="force each of these families, as sm70_wmma,simt")
+    parser.add_argument("--k", help="lengths of the products, as 16,1024 or first:last:step")
+    parser.add_argument("--m", type=int, default=_M, help="rows of the results (%(default)s)")
+    parser.add_argument("--n", type=int, default=_N, help="columns (%(default)s)")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N")
+    parser.add_argument("--framework", choices=["numpy", "torch", "cupy"])
+    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write the results")
+    parser.add_argument("--plot", metavar="FILE.png", help="draw error against K")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.m < 1 or arguments.n < 1:
+        raise UsageError(f"--m {arguments.m} --n {arguments.n}: expected 1 or more")
+    if arguments.plot:
+        from tcgemm._cli.plot import require_matplotlib
+
+        require_matplotlib()
+    names = list(MODES)
+    if arguments.modes:
+        names = parse_names(arguments.modes, "--modes", MODES)
+    known = sorted({kernel["family"] for kernel in tcgemm.kernels()})
+    families: list[str | None] = [None]
+    if arguments.families:
+        families = list(parse_names(arguments.families, "--families", known))
+    ladder = parse_sizes(arguments.k, "--k") if arguments.k else list(_LADDER)
+    always = max(ladder) if arguments.k else _ALWAYS
+    backend = choose(arguments.framework, arguments.device)
+
+    results: list[dict[str, Any]] = []
+    with progress(len(families) * len(names) * len(DATA)) as bar:
+        for family in families:
+            for name in names:
+                for data in DATA:
+                    bar.step(f"{name}, {data}")
+                    climb = _climb(backend, name, data, ladder, always, (arguments.m, arguments.n))
+                    with forced_family(family):
+                        results.extend({"family": family, **result} for result in climb)
+    report = {"machine": machine.describe(backend.device), "results": results}
+    if arguments.json:
+        _write(report, arguments.json)
+    if arguments.json != "-":
+        _print(results, families, backend)
+    if arguments.plot:
+        from tcgemm._cli.plot import draw_verify
+
+        draw_verify(report, arguments.plot)
+    failed = any(_broken(result) for result in results)
+    return 1 if failed else 0
+
+
+def _broken(result: dict[str, Any]) -> bool:
+    return not (result["kept"] and result["gate_kept"]) if "kept" in result else False
+
+
+def _climb(
+    backend: Backend, name: str, data: str, ladder: list[int], always: int, shape: tuple[int, int]
+) -> Iterator[dict[str, Any]]:
+    """One mode and data set up the ladder of K."""
+    mode = MODES[name]
+    if mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate is None:
+        mode = replace(mode, out_dtype="float32")  # rounding D would hide the sum's own error
+    integer = mode.compute_dtype == "int8"
+    if integer and data != "integers":
+        return
+    took = 0.0
+    for k in ladder:
+        if k > always and 4 * took > _QUICK_SECONDS:
+            return
+        if mode.accumulate_name == "fp16" and k > 65536:
+            return  # U(0,1) sums to K / 4, which FP16 does not hold
+        case = {"mode": name, "data": data, "m": shape[0], "n": shape[1], "k": k}
+        start = time.perf_counter()
+        try:
+            yield {**case, **_compare(backend, mode, data, k, shape)}
+        except (tcgemm.NoKernelError, tcgemm.UnsupportedError, MemoryError) as error:
+            yield {**case, "not_run": str(error)}
+            return
+        took = time.perf_counter() - start
+
+
+def _compare(
+    backend: Backend, mode: Mode, data: str, k: int, shape: tuple[int, int]
+) -> dict[str, Any]:
+    if not backend.has_dtype(mode.dtype):
+        raise tcgemm.UnsupportedError(f"NumPy has no {mode.dtype} here: pip install ml_dtypes")
+    m, n = shape
+    rng = np.random.default_rng(k)
+    a = backend.array(_draw(rng, data, (m, k), mode), mode.dtype)
+    b = backend.array(_draw(rng, data, (k, n), mode), mode.dtype)
+    out = backend.empty((m, n), mode.result_dtype)
+    backend.poison(out)
+    plan = tcgemm.plan(a, b, out=out, **mode.arguments)
+    plan.execute()
+    backend.synchronize()
+    limits = bounds(mode, k, compute_capability(backend))
+    seen = accuracy.measure(backend, a, b, out, mode, limits, exact=data == "integers")
+    gated = data == "U(0,1)" and seen.over_gate is not None
+    return {
+        "kernel": plan.kernel,
+        "error": finite(seen.error),
+        "hard": limits.hard,
+        "gate": limits.gate,
+        "error_over_bound": finite(seen.over_bound),
+        "error_over_gate": finite(seen.over_gate) if gated and seen.over_gate is not None else None,
+        "kept": seen.kept,
+        "gate_kept": not gated or (seen.over_gate or 0.0) <= 1,
+    }
+
+
+def _draw(rng: np.random.Generator, data: str, shape: tuple[int, int], mode: Mode) -> np.ndarray:
+    narrow_sum = mode.accumulate_name == "fp16"
+    if data == "U(0,1)":
+        return rng.random(shape)
+    if data == "U(-1,1)":
+        return 2 * rng.random(shape) - 1
+    if data == "wide":
+        top = 0 if narrow_sum else 8  # FP16 sums overflow at 65504
+        magnitudes: np.ndarray = np.exp2(rng.uniform(-8, top, shape))
+        return np.where(rng.random(shape) < 0.5, magnitudes, -magnitudes)
+    if mode.compute_dtype == "int8":
+        return rng.integers(-127, 128, shape).astype(np.float64)
+    largest = 1 if narrow_sum else 4  # so that every partial sum is exact
+    return rng.integers(-largest, largest + 1, shape).astype(np.float64)
+
+
+def _write(report: dict[str, Any], path: str) -> None:
+    text = json.dumps(report, indent=1)
+    if path == "-":
+        print(text)
+        return
+    try:
+        with open(path, "w") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
+
+
+def _print(results: list[dict[str, Any]], families: list[str | None], backend: Backend) -> None:
+    heading("tcgemm verify: largest error over its bound, by length of the product (K)")
+    ladder = sorted({result["k"] for result in results})
+    for family in families:
+        title = f"\nfamily {family}, forced" if family else f"\n{backend.name} arrays"
+        table = Table(["<mode", "<data", *map(str, ladder), "<kept"], title)
+        skipped: dict[str, str] = {}
+        of_family = [result for result in results if result["family"] == family]
+        for name in dict.fromkeys(result["mode"] for result in of_family):
+            for data in DATA:
+                row = [r for r in of_family if r["mode"] == name and r["data"] == data]
+                for r in row:
+                    if "not_run" in r:
+                        skipped[name] = r["not_run"]
+                done = {r["k"]: r for r in row if "kept" in r}
+                if done:
+                    _add(table, name, data, ladder, done, "error_over_bound", "kept")
+                if any(r["error_over_gate"] is not None for r in done.values()):
+                    _add(table, name, "  gate", ladder, done, "error_over_gate", "gate_kept")
+        table.print()
+        for name, reason in skipped.items():
+            print(f"not run: {name}: {reason}")
+    failed = sum(map(_broken, results))
+    done_count = sum("kept" in result for result in results)
+    print(f"\n{failed} of {done_count} promises BROKEN" if failed else f"\nall {done_count} kept")
+
+
+def _add(
+    table: Table,
+    name: str,
+    data: str,
+    ladder: list[int],
+    done: dict[int, dict[str, Any]],
+    value: str,
+    verdict: str,
+) -> None:
+    kept = all(result[verdict] for result in done.values())
+    cells = [fraction(done[k][value]) if k in done else "-" for k in ladder]
+    table.add(name, data, *cells, "yes" if kept else "NO", style="" if kept else BAD)
