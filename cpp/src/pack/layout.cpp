@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <string>
+
+#include "pack/conversions.hpp"
+#include "pack/pack.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::pack {
+namespace {
+
+// Rows of packed operands start at multiples of 16 bytes at least: the widest access of a thread.
+constexpr int kMinVectorBytes = 16;
+
+std::int64_t product(std::int64_t left, std::int64_t right) {
+    std::int64_t result = 0;
+    if (__builtin_mul_overflow(left, right, &result)) {
+        throw ShapeError("an operand has to be packed (converted or copied into another layout), "
+                         "and its packed form takes more bytes than int64 can count; give it in "
+                         "the compute dtype, without broadcast rows or columns");
+    }
+    return result;
+}
+
+}  // namespace
+
+bool converts(DType from, DType to) {
+#define TCGEMM_ROW(from_id, to_id) \
+    if (from == DType::from_id && to == DType::to_id) return true;
+    TCGEMM_CONVERSIONS(TCGEMM_ROW)
+#undef TCGEMM_ROW
+    return false;
+}
+
+PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
+                         const BatchShape& batch, DType to, int vector_bytes) {
+    const bool col_major = source.row_stride == 1 && source.col_stride != 1;
+    const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
+    const std::int64_t vector = std::max(vector_bytes, kMinVectorBytes) / size_of(to);
+    const std::int64_t vectors = inner / vector + (inner % vector != 0 ? 1 : 0);
+    const std::int64_t leading_dimension = product(vectors, vector);
+
+    PackLayout layout;
+    layout.view.dtype = to;
+    layout.view.row_stride = col_major ? 1 : leading_dimension;
+    layout.view.col_stride = col_major ? leading_dimension : 1;
+    layout.batch.rank = batch.rank;
+    std::int64_t elements = product(outer, leading_dimension);
+    for (int dim = batch.rank - 1; dim >= 0; --dim) {
+        const bool broadcast = source.batch_stride[dim] == 0;
+        layout.batch.extent[dim] = broadcast ? 1 : batch.extent[dim];
+        layout.batch.count *= layout.batch.extent[dim];
+        layout.view.batch_stride[dim] = broadcast ? 0 : elements;
+        elements = product(elements, layout.batch.extent[dim]);
+    }
+    layout.bytes = static_cast<std::size_t>(product(elements, size_of(to)));
+    return layout;
+}
+
+}  // namespace tcgemm::pack
