@@ -9,7 +9,6 @@
 #include <exception>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "tcgemm/error.hpp"
@@ -63,8 +62,8 @@ void ThreadPool::start_threads(int count) {
     while (threads_ < count) {
         try {
             std::thread([this] { serve(); }).detach();
-        } catch (const std::system_error&) {
-            return;  // the process may have no more threads: the call does with fewer
+        } catch (const std::exception&) {
+            return;  // no thread or no memory left for one: the call does with fewer
         }
         ++threads_;
     }
