@@ -22,6 +22,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "modes(only=predicate): the modes that a test of `mode` is for")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     no_gpu = pytest.mark.skip(reason="no GPU on this machine")
     not_thorough = pytest.mark.skip(reason="only with --thorough")
@@ -40,7 +44,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     here = families.runnable()
     if "mode" in metafunc.fixturenames:
         only = metafunc.definition.get_closest_marker("modes")
-        pairs = families.with_modes(here, only.args[0] if only else None)
+        pairs = families.with_modes(here, only.kwargs["only"] if only else None)
         ids = [f"{family}-{mode}" for family, mode in pairs]
         metafunc.parametrize(("lab", "mode"), pairs, ids=ids, indirect=["lab"])
     else:
@@ -98,7 +102,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     run = [case for case in cases if case in _outcomes]
     terminalreporter.section(f"named cases: {len(run)} of {len(cases)} run")
     write("run: " + " ".join(run))
-    write(f"families run here: {' '.join(families.runnable())}")
+    unselected = []
     for case, facts in cases.items():
         skipped = "; ".join(sorted(_skip_reasons.get(case, ())))
         if case in run:
@@ -107,5 +111,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             elif skipped:
                 write(f"{case} {facts['title']}: in part; not yet run here: {skipped}")
         else:
-            reason = facts.get("not_yet") or skipped or "not selected in this call"
-            write(f"{case} {facts['title']}: not yet run: {reason}")
+            reason = facts.get("not_yet") or skipped
+            if reason:
+                write(f"{case} {facts['title']}: not yet run: {reason}")
+            else:
+                unselected.append(case)
+    if unselected:
+        write("not selected in this call: " + " ".join(unselected))

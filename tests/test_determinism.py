@@ -39,7 +39,7 @@ def test_d01_run_to_run_large(lab, mode, rng):
     assert differing_runs(run, 10 if mode.compute == "float64" else RUNS) == 0
 
 
-@pytest.mark.modes(lambda mode: mode.name in ("fp16", "fp32", "fp64", "int8"))
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "fp32", "fp64", "int8"))
 def test_d01_bits_do_not_depend_on_the_number_of_threads(lab, mode, tmp_path):
     if lab.family != "host":
         pytest.skip("a property of the host family")
@@ -134,7 +134,7 @@ def fresh_process(lab, mode_name, fill=False, **environment):
     return json.loads(done.stdout)
 
 
-@pytest.mark.modes(lambda mode: mode.name in ("fp16", "fp32", "fp32_as_fp16"))
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "fp32", "fp32_as_fp16"))
 def test_d06_no_timing_choice(lab, mode):
     """Fresh processes, also with little free memory: the same kernels and the same bits."""
     results = [fresh_process(lab, mode.name) for _ in range(2)]

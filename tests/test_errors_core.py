@@ -228,7 +228,7 @@ def test_e03_no_exception_through_c(lab, device):
 
 
 def test_e04_output_stays_whole_where_memory_runs_out():
-    """An address space too small for what the library wants to allocate: MemoryError, then go on."""
+    """Too little address space for what a call needs: MemoryError, and the next call works."""
     script = """
         import os, resource
         os.environ["TCGEMM_DEVICE"] = "cpu"
@@ -254,7 +254,7 @@ def test_e04_output_stays_whole_where_memory_runs_out():
 
 @pytest.mark.gpu
 def test_e04_oom_workspace(lab):
-    """Device memory is full: OutOfMemoryError names the bytes, D is untouched, a later call works."""
+    """Device memory is full: an error with the byte count, D untouched, a later call works."""
     if lab.family == "host":
         pytest.skip("the CPU's is test_e04_output_stays_whole_where_memory_runs_out")
     tcgemm_out_of_memory = tcgemm.OutOfMemoryError
@@ -310,7 +310,7 @@ def test_e05_failing_allocations_in_python(lab):
 
 @pytest.mark.gpu
 def test_e07_sticky_error():
-    """A kernel of the user faults; the next call says that the error is not its own, and returns."""
+    """A kernel of the user faults: the next call says that it was not its own, and returns."""
     done = python(_FAULT, timeout=120)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "refused" in done.stdout
@@ -357,9 +357,10 @@ _FAULT = """
 
 def python(script, timeout=300):
     """Runs a script in a fresh interpreter that finds the harness."""
+    path = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
         capture_output=True,
         text=True,
         timeout=timeout,

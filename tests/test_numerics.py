@@ -114,7 +114,7 @@ def test_n05_every_data_set_at_every_k(lab, mode, rng, name):
         lab.check(mode, a, b, out_dtype=widest, expect="gate" if name == "positive" else "bound")
 
 
-@pytest.mark.modes(lambda mode: mode.name == "fp32")
+@pytest.mark.modes(only=lambda mode: mode.name == "fp32")
 def test_n08_no_silent_tf32(lab, mode):
     one = round_to([[1.0]], "float32")
     for value in (1024.5, 1 + 2.0**-20, 1 + 2.0**-23, 1 + 2.0**-11 + 2.0**-12):
@@ -123,7 +123,7 @@ def test_n08_no_silent_tf32(lab, mode):
         assert lab.check(mode, one, a, expect="exact").out[0, 0] == value
 
 
-@pytest.mark.modes(lambda mode: "float16" in mode.outputs and mode.accumulator != "float16")
+@pytest.mark.modes(only=lambda mode: "float16" in mode.outputs and mode.accumulator != "float16")
 def test_n10_fp16_output_overflow(lab, mode):
     """65519 rounds down to the largest FP16 number, 65520 is a tie and goes to Inf."""
     top = {"bfloat16": 65280.0}.get(mode.compute, 65504.0)
@@ -136,7 +136,7 @@ def test_n10_fp16_output_overflow(lab, mode):
         assert wide(lab.check(mode, a, b, out_dtype="float16", expect="exact").out) == expected
 
 
-@pytest.mark.modes(lambda mode: "bfloat16" in mode.outputs and mode.compute != "float16")
+@pytest.mark.modes(only=lambda mode: "bfloat16" in mode.outputs and mode.compute != "float16")
 def test_n10_bf16_output_overflow(lab, mode):
     largest = 2.0**128 - 2.0**120
     b = round_to([[1.0], [1.0]], mode.operand)
@@ -145,7 +145,7 @@ def test_n10_bf16_output_overflow(lab, mode):
         assert wide(lab.check(mode, a, b, out_dtype="bfloat16", expect="exact").out) == expected
 
 
-@pytest.mark.modes(fp16_computing)
+@pytest.mark.modes(only=fp16_computing)
 def test_n11_fp16_partial_overflow(lab, mode, rng):
     """Partial sums of 2^23 that cancel to 1: those of a split K must not be held in FP16.
 
@@ -156,7 +156,7 @@ def test_n11_fp16_partial_overflow(lab, mode, rng):
         half = np.full(k // 2, 16.0)
         row = np.concatenate([half, -half, np.ones(1), np.zeros(7)])
         column = np.concatenate([half, half, np.ones(1), np.zeros(7)])
-        for m, n in ((1, 1), (16, 24), (128, 128)):
+        for m, n in ((1, 1), (16, 24), (128, 128) if k == 2048 else (9, 130)):
             a = round_to(np.tile(row, (m, 1)), mode.operand)
             b = round_to(np.tile(column[:, None], (1, n)), mode.operand)
             for out in ("float16", "float32"):
@@ -167,7 +167,7 @@ def test_n11_fp16_partial_overflow(lab, mode, rng):
         assert max(splits) >= 4, f"K of 65,536 was split into no more than {max(splits)} parts"
 
 
-@pytest.mark.modes(lambda mode: mode.compute == "float16")
+@pytest.mark.modes(only=lambda mode: mode.compute == "float16")
 def test_n12_fp16_subnormals(lab, mode):
     for step in (2.0**-24, -(2.0**-24), 3 * 2.0**-24, 2.0**-15):
         for b_value in (1.0, 2.0, -4.0):
@@ -178,7 +178,7 @@ def test_n12_fp16_subnormals(lab, mode):
                 assert (wide(got) == 16 * step * b_value).all()
 
 
-@pytest.mark.modes(lambda mode: mode.compute in ("bfloat16", "float32"))
+@pytest.mark.modes(only=lambda mode: mode.compute in ("bfloat16", "float32"))
 def test_n13_bf16_subnormals_probe(lab, mode, rng):
     """Subnormal inputs, and products that are subnormal in FP32."""
     step = {"bfloat16": 2.0**-133, "float32": 2.0**-149}[mode.compute]
@@ -192,7 +192,7 @@ def test_n13_bf16_subnormals_probe(lab, mode, rng):
     lab.check(mode, a, b, out_dtype="float32", expect="exact")
 
 
-@pytest.mark.modes(lambda mode: mode.name == "int8")
+@pytest.mark.modes(only=lambda mode: mode.name == "int8")
 def test_n17_int8_extremes(lab, mode, rng):
     k = 131071  # the longest K whose sum of 128 * 128 fits int32
     low = np.full((2, k), -128, np.int8)
@@ -204,7 +204,7 @@ def test_n17_int8_extremes(lab, mode, rng):
     lab.check(mode, mixed, mixed.T.copy(), expect="exact")
 
 
-@pytest.mark.modes(lambda mode: mode.name == "int8")
+@pytest.mark.modes(only=lambda mode: mode.name == "int8")
 def test_n18_int8_overflow_doc(lab, mode):
     low = np.full((1, 131072), -128, np.int8)
     assert lab.check(mode, low, low.T.copy(), expect="exact").out == -(2**31)
@@ -214,7 +214,7 @@ def test_n18_int8_overflow_doc(lab, mode):
     lab.check(mode, a, b, c, alpha=2**20, beta=-3, expect="exact")
 
 
-@pytest.mark.modes(lambda mode: mode.compute == "float64")
+@pytest.mark.modes(only=lambda mode: mode.compute == "float64")
 def test_n20_fp64_cancellation(lab, mode, rng):
     big = np.array([1e16, 1.0, -1e16] * 43)
     a = np.tile(big, (7, 1)) * rng.choice([-1.0, 1.0], (7, 1))

@@ -1,4 +1,4 @@
-"""The registry: what each family takes is written down here, and a forced family is the one that runs."""
+"""The registry: each family takes what is written down, and a forced one is what runs."""
 
 import re
 
@@ -113,7 +113,7 @@ def test_explain_agrees_with_the_table(monkeypatch):
 
 
 def test_e06_unsupported_sm(lab, monkeypatch):
-    """A family that the device can't run is refused with the reason; without force, it falls back."""
+    """A family that the device can't run is refused, with the reason."""
     a, b = operands(MODES["fp16"])
     if lab.family == "host":
         # Host memory under a forced GPU family, and the other way round: refused, not computed.

@@ -87,7 +87,7 @@ def test_b04_negative_and_zero_stride(lab, mode, rng):
         )
 
 
-@pytest.mark.modes(lambda mode: mode.default_output == mode.operand or mode.operand == "int8")
+@pytest.mark.modes(only=lambda mode: mode.default_output == mode.operand or mode.operand == "int8")
 def test_b04_output_with_stride_0_is_refused(lab, mode, rng):
     a, b, _ = integers(rng, mode, (5, 6), (6, 4))
     for layout in (Layout(broadcast_rows=True), Layout(broadcast_cols=True)):
@@ -115,7 +115,7 @@ def test_b05_size1_strange_strides(lab, mode, rng):
     lab.check(mode, a, b, c, beta=2, expect="exact", layouts=layouts)
 
 
-@pytest.mark.modes(lambda mode: mode.default_output == mode.operand)
+@pytest.mark.modes(only=lambda mode: mode.default_output == mode.operand)
 def test_b06_overlap_out(lab, mode, rng):
     """Out over an input: the result as with a copy, or an error that says so."""
     size, ld = 24, 64
@@ -166,7 +166,7 @@ def test_b06_overlap_out(lab, mode, rng):
                 assert (wide(after[:size, :size]) == wide(a)).all()
 
 
-@pytest.mark.modes(lambda mode: mode.default_output == mode.operand)
+@pytest.mark.modes(only=lambda mode: mode.default_output == mode.operand)
 def test_b06_c_may_be_the_output_itself(lab, mode, rng):
     for layout in (ROW, COL, Layout(pad=3)):
         a, b, c = integers(rng, mode, (33, 20), (20, 17))
@@ -182,7 +182,7 @@ def test_b06_c_may_be_the_output_itself(lab, mode, rng):
         assert oracle.judge_exact(mode, both.read("out"), want).of_hard == 0
 
 
-@pytest.mark.modes(lambda mode: mode.name in ("int8", "fp16"))
+@pytest.mark.modes(only=lambda mode: mode.name in ("int8", "fp16"))
 def test_b08_stride_gt_2p32(lab, mode, rng):
     """Two matrices more than 2^32 elements apart: 32-bit offsets wrap onto the first."""
     m, n, k, apart = 33, 20, 40, 2**32 + 40
@@ -200,7 +200,8 @@ def test_b08_stride_gt_2p32(lab, mode, rng):
         )
     else:
         # Address space without memory behind it, but for the pages that are written.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+        no_reserve = 0x4000  # MAP_NORESERVE of Linux; a constant of Python only since 3.13
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve
         space = mmap.mmap(-1, (apart + m * k) * a_size, flags=flags)
         flat = np.frombuffer(space, FORMATS[mode.operand].numpy)
         array = np.lib.stride_tricks.as_strided(
@@ -282,7 +283,7 @@ def test_batches_broadcast_like_numpy(lab, mode, rng):
 
 @pytest.mark.gpu
 @pytest.mark.slow
-@pytest.mark.modes(lambda mode: mode.name in ("fp16", "bf16", "int8"))
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16", "int8"))
 def test_more_than_2p31_outputs(lab, mode, rng):
     """46341^2 outputs: a 32-bit element index wraps. Sampled rows, guards around all of it."""
     if lab.family == "host":

@@ -75,7 +75,7 @@ def test_s04_mn0_batch0(lab, mode, rng):
         assert got.shape == (*batch, m, n)
 
 
-@pytest.mark.modes(floating)
+@pytest.mark.modes(only=floating)
 def test_s05_alpha_nan_beta_nan(lab, mode, rng):
     a, b, c = small(rng, mode, 33, 17, 20)
     for alpha, beta in ((np.nan, 0.0), (np.nan, 1.0), (1.0, np.nan), (0.0, np.nan)):
@@ -83,7 +83,7 @@ def test_s05_alpha_nan_beta_nan(lab, mode, rng):
         assert np.isnan(wide(got)).all(), (alpha, beta)
 
 
-@pytest.mark.modes(floating)
+@pytest.mark.modes(only=floating)
 def test_s06_zero_times_inf(lab, mode):
     for m, n, k in ((5, 4, 3), (70, 70, 70)):
         a = np.ones((m, k))
@@ -100,7 +100,7 @@ def test_s06_zero_times_inf(lab, mode):
     assert got[0, 1] == np.inf
 
 
-@pytest.mark.modes(floating)
+@pytest.mark.modes(only=floating)
 def test_s07_nan_row_containment(lab, mode, rng):
     m, n, k = 70, 66, 65
     a, b = data.signed(rng, mode, (m, k), (k, n))
@@ -132,7 +132,7 @@ def test_s08_nan_in_padding(lab, mode, rng):
                 assert (with_nan.bits == with_zero.bits).all()
 
 
-@pytest.mark.modes(floating)
+@pytest.mark.modes(only=floating)
 def test_s10_negative_zero(lab, mode):
     """Accumulation starts from +0: a sum of negative zeros is +0, on every kernel."""
     for k in (1, 4, 33):

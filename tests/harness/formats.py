@@ -82,7 +82,8 @@ def bits_of(array: Array) -> Array:
 
 def wide(array: Array) -> npt.NDArray[np.float64]:
     """As float64, which holds every value of every format here."""
-    return np.asarray(array).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # of signalling NaNs
+        return np.asarray(array).astype(np.float64)
 
 
 def round_to(values: npt.ArrayLike, name: str) -> Array:
