@@ -1,0 +1,53 @@
+// An array as every framework describes it: address, dtype, shape, strides. No Python in here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "tcgemm/device.hpp"
+#include "tcgemm/dtype.hpp"
+#include "tcgemm/problem.hpp"
+
+namespace tcgemm::python {
+
+inline constexpr int kMaxDims = kMaxBatchDims + 2;
+using Dims = std::array<std::int64_t, kMaxDims>;
+
+struct ArrayView {
+    void* data = nullptr;  // of element (0, .., 0): every offset is added already
+    DType dtype = DType::f32;
+    int ndim = 0;
+    Dims shape{};
+    Dims stride{};  // elements; that of a dimension of extent 1 as in a packed array
+    Device device;
+    bool read_only = false;
+
+    std::int64_t element_count() const;
+    std::int64_t bytes() const { return element_count() * size_of(dtype); }
+    // The largest power of two, at most 16, that divides the address. 16 for an empty array.
+    int alignment() const;
+};
+
+// A C-contiguous array without memory.
+ArrayView packed(DType dtype, int ndim, const Dims& shape, Device device);
+// Gives dimensions of extent 1 the stride of a packed array: their stride is never walked.
+void normalise_strides(ArrayView& view);
+
+// Bytes from the lowest to past the highest element, relative to element (0, .., 0).
+struct ByteRange {
+    std::int64_t low = 0, high = 0;
+};
+ByteRange byte_range(const ArrayView& view);  // throws ShapeError where it leaves int64
+
+bool same_layout(const ArrayView& x, const ArrayView& y);    // dtype, shape, strides, device
+bool same_elements(const ArrayView& x, const ArrayView& y);  // and the address
+// False only if no byte is shared; the left and the right columns of one matrix are told apart.
+bool may_share_memory(const ArrayView& x, const ArrayView& y);
+// Whether two elements of the array may share an address (a stride of 0, say).
+bool may_overlap_itself(const ArrayView& view);
+
+std::string text(int ndim, const Dims& dims);  // "(3, 4)"
+std::string text(Device device);               // "cpu", "cuda:1"
+
+}  // namespace tcgemm::python

@@ -1,0 +1,429 @@
+#include "dlpack.hpp"
+
+#include <pybind11/numpy.h>
+
+#include <string>
+
+#include "dlpack/dlpack.h"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+using std::int64_t;
+
+std::string cast_call(const TypeInfo& type, const char* operand, const char* dtype) {
+    switch (type.framework) {
+        case Framework::torch:
+            return std::string(operand) + ".to(torch." + dtype + ")";
+        case Framework::jax:
+            return std::string(operand) + ".astype(jax.numpy." + dtype + ")";
+        case Framework::cupy:
+            return std::string(operand) + ".astype(cupy." + dtype + ")";
+        default:
+            return std::string(operand) + ".astype(numpy." + dtype + ")";
+    }
+}
+
+std::string dlpack_dtype_name(DLDataType dtype) {
+    const std::string bits = std::to_string(dtype.bits);
+    switch (dtype.code) {
+        case kDLInt:
+            return "int" + bits;
+        case kDLUInt:
+            return "uint" + bits;
+        case kDLFloat:
+            return "float" + bits;
+        case kDLBfloat:
+            return "bfloat" + bits;
+        case kDLComplex:
+            return "complex" + bits;
+        case kDLBool:
+            return "bool";
+        case kDLFloat8_e4m3fn:
+            return "float8_e4m3fn";
+        case kDLFloat8_e5m2:
+            return "float8_e5m2";
+        default:
+            return "dtype of DLPack code " + std::to_string(dtype.code) + ", " + bits + " bits";
+    }
+}
+
+[[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
+                               const char* operand) {
+    const std::string is = std::string(operand) + " is " + dtype;
+    const std::string known = "; operands are float16, bfloat16, float32, float64 or int8: ";
+    if (dtype.rfind("float8", 0) == 0) {
+        throw UnsupportedError(is + ", which tcgemm does not have yet; pass " +
+                               cast_call(type, operand, "float16"));
+    }
+    if (dtype.rfind("complex", 0) == 0) {
+        const std::string real = type.framework == Framework::torch ? ".resolve_conj()" : "";
+        throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
+                         real + ".real, " + operand + real + ".imag)");
+    }
+    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32"));
+}
+
+DType dtype_of(DLDataType dtype, uint64_t flags, const TypeInfo& type, const char* operand) {
+    if (dtype.lanes != 1) {
+        throw DTypeError(std::string(operand) + " has a vector dtype (" + dlpack_dtype_name(dtype) +
+                         " x " + std::to_string(dtype.lanes) +
+                         " lanes); view it as scalars with one more dimension");
+    }
+    if (dtype.bits < 8) {
+        throw DTypeError(
+            std::string(operand) + " has elements of " + std::to_string(dtype.bits) + " bits (" +
+            (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ? "padded" : "packed") +
+            "); cast it to int8 or float16");
+    }
+    for (const DTypeInfo& known : kDTypes) {
+        if (known.dlpack_code == dtype.code && known.bits == dtype.bits) return known.id;
+    }
+    refuse_dtype(dlpack_dtype_name(dtype), type, operand);
+}
+
+void check_rank(int64_t ndim, const char* operand) {
+    if (ndim <= kMaxDims) return;
+    throw ShapeError(std::string(operand) + " has " + std::to_string(ndim) +
+                     " dimensions; at most " + std::to_string(kMaxDims) +
+                     " are taken: merge batch dimensions with reshape");
+}
+
+// Once the address is known with its offset: an element must not straddle its own size.
+void check_alignment(const ArrayView& view, const char* operand) {
+    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0) return;
+    throw LayoutError(std::string(operand) + " is " + name(view.dtype) +
+                      " at an address that is no multiple of " +
+                      std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
+}
+
+ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const TypeInfo& type,
+                  const char* operand) {
+    ArrayView view;
+    view.dtype = dtype_of(tensor.dtype, flags, type, operand);
+    view.device = device;
+    view.read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
+    check_rank(tensor.ndim, operand);
+    view.ndim = tensor.ndim;
+    for (int dim = 0; dim < view.ndim; ++dim) view.shape[dim] = tensor.shape[dim];
+    if (tensor.strides != nullptr) {
+        for (int dim = 0; dim < view.ndim; ++dim) view.stride[dim] = tensor.strides[dim];
+        normalise_strides(view);
+    } else {
+        view.stride = packed(view.dtype, view.ndim, view.shape, device).stride;
+    }
+    if (tensor.data != nullptr) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
+    check_alignment(view, operand);
+    return view;
+}
+
+Device device_of(DLDevice device, const char* operand) {
+    switch (device.device_type) {
+        case kDLCPU:
+        case kDLCUDAHost:
+            return Device::cpu();
+        case kDLCUDA:
+        case kDLCUDAManaged:
+            return Device::cuda(device.device_id);
+        default:
+            throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
+                              std::to_string(static_cast<int>(device.device_type)) +
+                              "; tcgemm computes on the CPU (1) and on CUDA devices (2)");
+    }
+}
+
+// A producer says why it can't export in an exception of its own.
+[[noreturn]] void producer_refused(const py::error_already_set& error, py::handle array,
+                                   const TypeInfo& type, const char* operand) {
+    if (!error.matches(PyExc_Exception)) throw py::error_already_set(error);  // KeyboardInterrupt
+    if (type.framework == Framework::torch) {
+        const auto layout = py::cast<std::string>(py::str(array.attr("layout")));
+        if (layout != "torch.strided") {
+            throw LayoutError(std::string(operand) + " has the layout " + layout + "; pass " +
+                              operand + ".to_dense()");
+        }
+    }
+    const std::string reason = py::cast<std::string>(py::str(error.value()));
+    throw DTypeError(std::string(operand) + " (" + type.name +
+                     ") can't be exported through DLPack: " +
+                     reason.substr(0, reason.find('\n')));  // torch adds its C++ stack
+}
+
+// --- torch: what an exported pointer would lose -------------------------------------------------
+
+void check_torch_tensor(py::handle array, const char* operand) {
+    static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
+    static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+    const auto value =
+        py::reinterpret_steal<py::object>(PyObject_GetAttr(array.ptr(), requires_grad));
+    if (!value) throw py::error_already_set();
+    if (value.is(py::bool_(true))) {
+        throw DTypeError(std::string(operand) +
+                         " requires a gradient, which tcgemm does not compute; pass " + operand +
+                         ".detach()");
+    }
+    const auto negated =
+        py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(array.ptr(), is_neg));
+    if (!negated) throw py::error_already_set();
+    if (negated.is(py::bool_(true))) {
+        throw DTypeError(std::string(operand) +
+                         " has its negative bit set: its memory holds the negated " +
+                         "values; pass " + operand + ".resolve_neg()");
+    }
+}
+
+// --- NumPy
+// ------------------------------------------------------------------------------------------
+
+DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand) {
+    static const std::string native = "=|<";  // little-endian hosts only
+    if (native.find(dtype.byteorder()) == std::string::npos) {
+        throw DTypeError(std::string(operand) + " has swapped bytes (" +
+                         py::cast<std::string>(py::str(dtype)) + "); pass " + operand + ".astype(" +
+                         operand + ".dtype.newbyteorder('='))");
+    }
+    const auto bits = static_cast<int>(8 * dtype.itemsize());
+    const char kind = dtype.kind();
+    for (const DTypeInfo& known : kDTypes) {
+        const char known_kind = known.dlpack_code == kDLFloat ? 'f'
+                                : known.dlpack_code == kDLInt ? 'i'
+                                                              : 0;
+        if (known_kind == kind && known.bits == bits) return known.id;
+    }
+    const std::string name =
+        py::cast<std::string>(dtype.attr("name"));  // ml_dtypes registers its own
+    if (name == "bfloat16") return DType::bf16;
+    refuse_dtype(name, type, operand);
+}
+
+ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* operand) {
+    const auto array = py::reinterpret_borrow<py::array>(handle);
+    ImportedArray imported;
+    ArrayView& view = imported.view;
+    view.dtype = dtype_of(array.dtype(), type, operand);
+    view.device = Device::cpu();
+    view.read_only = !array.writeable();
+    check_rank(array.ndim(), operand);
+    view.ndim = static_cast<int>(array.ndim());
+    for (int dim = 0; dim < view.ndim; ++dim) {
+        view.shape[dim] = array.shape(dim);
+        view.stride[dim] = array.strides(dim) / size_of(view.dtype);
+        if (view.shape[dim] > 1 && array.strides(dim) % size_of(view.dtype) != 0) {
+            throw LayoutError(std::string(operand) + " has a stride of " +
+                              std::to_string(array.strides(dim)) + " bytes in dimension " +
+                              std::to_string(dim) + ", no multiple of its element's " +
+                              std::to_string(size_of(view.dtype)) +
+                              "; pass numpy.ascontiguousarray(" + operand + ")");
+        }
+    }
+    normalise_strides(view);
+    view.data = const_cast<void*>(array.data());
+    check_alignment(view, operand);
+    return imported;
+}
+
+// --- DLPack capsules
+// --------------------------------------------------------------------------------
+
+template <class Managed>
+std::shared_ptr<void> own(Managed* managed) {
+    return std::shared_ptr<void>(managed, [managed](void*) {
+        if (managed->deleter != nullptr) managed->deleter(managed);
+    });
+}
+
+ImportedArray take_versioned(DLManagedTensorVersioned* managed, Device device, const TypeInfo& type,
+                             const char* operand) {
+    ImportedArray imported;
+    imported.owner = own(managed);  // from here on every way out calls the deleter
+    if (managed->version.major != DLPACK_MAJOR_VERSION) {
+        throw UnsupportedError(std::string(operand) + " came as DLPack " +
+                               std::to_string(managed->version.major) + "." +
+                               std::to_string(managed->version.minor) + "; tcgemm reads version 1");
+    }
+    imported.view = view_of(managed->dl_tensor, managed->flags, device, type, operand);
+    imported.is_copy = (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
+    return imported;
+}
+
+ImportedArray take_capsule(const py::object& capsule, Device device, const TypeInfo& type,
+                           const char* operand) {
+    // Renaming the capsule takes its managed tensor over: its own destructor then leaves it alone.
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
+        auto* managed = static_cast<DLManagedTensorVersioned*>(
+            PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
+        return take_versioned(managed, device, type, operand);
+    }
+    if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
+        auto* managed =
+            static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+        ImportedArray imported;
+        imported.owner = own(managed);
+        imported.view = view_of(managed->dl_tensor, 0, device, type, operand);
+        return imported;
+    }
+    throw DTypeError(std::string(operand) + " (" + type.name +
+                     "): __dlpack__ returned no DLPack capsule, or one that was used before");
+}
+
+py::object call_dlpack(py::handle array, TypeInfo& type, DlpackStream stream) {
+    const py::object export_array = array.attr("__dlpack__");
+    const py::object stream_value = stream ? py::object(py::int_(*stream)) : py::none();
+    if (type.takes_max_version) {
+        try {
+            return export_array(py::arg("stream") = stream_value,
+                                py::arg("max_version") =
+                                    py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+        } catch (py::error_already_set& error) {
+            if (!error.matches(PyExc_TypeError)) throw;  // a TypeError: of before DLPack 1.0
+        }
+    }
+    py::object capsule = export_array(py::arg("stream") = stream_value);
+    type.takes_max_version = false;
+    return capsule;
+}
+
+ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operand, Device device,
+                            DlpackStream stream) {
+    py::object capsule;
+    try {
+        capsule = call_dlpack(array, type, stream);
+    } catch (const py::error_already_set& error) {
+        producer_refused(error, array, type, operand);
+    }
+    return take_capsule(capsule, device, type, operand);
+}
+
+// --- DLPack's C exchange API
+// ------------------------------------------------------------------------
+
+ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char* operand,
+                              Device device) {
+    // A borrowed view has no flags (read-only), so it is only taken from torch, which sets none.
+    if (type.framework == Framework::torch && type.exchange->dltensor_from_py_object_no_sync) {
+        DLTensor tensor;
+        if (type.exchange->dltensor_from_py_object_no_sync(array.ptr(), &tensor) != 0) {
+            producer_refused(py::error_already_set(), array, type, operand);
+        }
+        ImportedArray imported;
+        imported.view = view_of(tensor, 0, device, type, operand);
+        return imported;
+    }
+    DLManagedTensorVersioned* managed = nullptr;
+    if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
+        producer_refused(py::error_already_set(), array, type, operand);
+    }
+    return take_versioned(managed, device, type, operand);
+}
+
+Device locate_exchange(py::handle array, const TypeInfo& type, const char* operand) {
+    if (type.exchange->dltensor_from_py_object_no_sync != nullptr) {
+        DLTensor tensor;
+        if (type.exchange->dltensor_from_py_object_no_sync(array.ptr(), &tensor) != 0) {
+            producer_refused(py::error_already_set(), array, type, operand);
+        }
+        return device_of(tensor.device, operand);
+    }
+    DLManagedTensorVersioned* managed = nullptr;
+    if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
+        producer_refused(py::error_already_set(), array, type, operand);
+    }
+    const std::shared_ptr<void> owner = own(managed);
+    return device_of(managed->dl_tensor.device, operand);
+}
+
+// --- CUDA Array Interface, version 3
+// --------------------------------------------------------------
+
+ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type,
+                                          const char* operand, Device device) {
+    const auto interface = py::cast<py::dict>(array.attr("__cuda_array_interface__"));
+    const auto get = [&](const char* key) -> py::object {
+        return interface.contains(key) ? py::object(interface[key]) : py::none();
+    };
+    if (!get("mask").is_none()) {
+        throw DTypeError(std::string(operand) +
+                         " has a mask, which would be ignored; pass it filled");
+    }
+    ImportedArray imported;
+    ArrayView& view = imported.view;
+    view.dtype = dtype_of(py::dtype::from_args(get("typestr")), type, operand);
+    view.device = device;
+    const auto shape = py::cast<py::tuple>(get("shape"));
+    check_rank(static_cast<int64_t>(shape.size()), operand);
+    view.ndim = static_cast<int>(shape.size());
+    for (int dim = 0; dim < view.ndim; ++dim) view.shape[dim] = py::cast<int64_t>(shape[dim]);
+    view.stride = packed(view.dtype, view.ndim, view.shape, device).stride;
+    if (const py::object strides = get("strides"); !strides.is_none()) {
+        for (int dim = 0; dim < view.ndim; ++dim) {
+            const auto bytes = py::cast<int64_t>(py::cast<py::tuple>(strides)[dim]);
+            if (bytes % size_of(view.dtype) != 0) {
+                throw LayoutError(std::string(operand) + " has a stride of " +
+                                  std::to_string(bytes) +
+                                  " bytes, no multiple of its element; pass a contiguous copy");
+            }
+            view.stride[dim] = bytes / size_of(view.dtype);
+        }
+        normalise_strides(view);
+    }
+    const auto data = py::cast<py::tuple>(get("data"));
+    view.data = reinterpret_cast<void*>(py::cast<std::uintptr_t>(data[0]));
+    view.read_only = py::cast<bool>(data[1]);
+    check_alignment(view, operand);
+    if (const py::object stream = get("stream"); !stream.is_none()) {
+        const auto handle = py::cast<std::uintptr_t>(stream);  // 1: the legacy default stream
+        imported.ready_on = handle == 1 ? nullptr : reinterpret_cast<StreamHandle>(handle);
+    }
+    return imported;
+}
+
+}  // namespace
+
+Device locate(py::handle array, const TypeInfo& type, const char* operand) {
+    switch (type.protocol) {
+        case Protocol::numpy:
+            return Device::cpu();
+        case Protocol::exchange_api:
+            return locate_exchange(array, type, operand);
+        case Protocol::dlpack: {
+            py::tuple device;
+            try {
+                device = py::cast<py::tuple>(array.attr("__dlpack_device__")());
+            } catch (const py::error_already_set& error) {
+                producer_refused(error, array, type, operand);
+            }
+            const auto kind = py::cast<int>(py::int_(device[0]));
+            return device_of({static_cast<DLDeviceType>(kind), py::cast<int32_t>(device[1])},
+                             operand);
+        }
+        case Protocol::cuda_array_interface:
+            // The interface does not name the device.
+            if (cuda_device_count() > 1) {
+                throw DeviceError(std::string(operand) + " (" + type.name +
+                                  ") does not say on which " + "GPU it is; pass cupy.asarray(" +
+                                  operand + ")");
+            }
+            return Device::cuda(0);
+    }
+    return Device::cpu();
+}
+
+ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand, Device device,
+                           DlpackStream stream) {
+    if (type.framework == Framework::torch) check_torch_tensor(array, operand);
+    switch (type.protocol) {
+        case Protocol::numpy:
+            return import_numpy(array, type, operand);
+        case Protocol::exchange_api:
+            return import_exchange(array, type, operand, device);
+        case Protocol::dlpack:
+            return import_dlpack(array, type, operand, device, stream);
+        default:
+            return import_cuda_array_interface(array, type, operand, device);
+    }
+}
+
+}  // namespace tcgemm::python

@@ -1,0 +1,238 @@
+// tcgemm._core: what Python calls. Names and docstrings for users are in the package's own modules.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "device_array.hpp"
+#include "errors.hpp"
+#include "product.hpp"
+#include "tcgemm/tcgemm.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+GemmScalars scalars(const py::object& alpha, const py::object& beta) {
+    return {scalar_from_python(alpha, "alpha"), scalar_from_python(beta, "beta")};
+}
+
+// The arguments that matmul, gemm, plan and explain have in common, in the order of _api.py.
+#define TCGEMM_PRODUCT_PARAMETERS                                                               \
+    const py::object &a, const py::object &b, const py::object &c, const py::object &out,       \
+        const py::object &alpha, const py::object &beta, bool trans_a, bool trans_b,            \
+        const py::object &out_dtype, const py::object &precision, const py::object &accumulate, \
+        const py::object &determinism, const py::object &stream
+#define TCGEMM_MODES \
+    Modes { trans_a, trans_b, out_dtype, precision, accumulate, determinism }
+
+py::object multiply(TCGEMM_PRODUCT_PARAMETERS) {
+    Operands operands({a, b, c, out}, stream);
+    const GemmScalars factors = scalars(alpha, beta);
+    const Statement statement = state(operands, TCGEMM_MODES, factors);
+    const auto plan = cached_plan(statement.problem, operands.compute_device());
+    return execute(operands, statement, *plan, factors, nullptr);
+}
+
+std::unique_ptr<BoundPlan> make_plan(TCGEMM_PRODUCT_PARAMETERS) {
+    return std::make_unique<BoundPlan>(Arrays{a, b, c, out}, TCGEMM_MODES, scalars(alpha, beta),
+                                       stream);
+}
+
+py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
+    py::list rows;
+    for (const KernelVerdict& verdict : tcgemm::explain(problem, device)) {
+        py::dict row;
+        row["family"] = verdict.family;
+        row["name"] = verdict.name;
+        row["reason"] = verdict.reason;
+        rows.append(row);
+    }
+    return rows;
+}
+
+py::list explain_product(TCGEMM_PRODUCT_PARAMETERS) {
+    const Operands operands({a, b, c, out}, stream);
+    const Statement statement = state(operands, TCGEMM_MODES, scalars(alpha, beta));
+    return verdicts(statement.problem, properties(operands.compute_device()));
+}
+
+// A row-major 4096-cube on a card that need not be there; `cc` None: on the CPU.
+py::list explain_example(const std::string& operand_dtype, const std::string& out_dtype,
+                         const std::string& precision, const std::string& accumulate,
+                         const std::optional<std::pair<int, int>>& cc,
+                         std::int64_t shared_memory_per_block) {
+    constexpr std::int64_t kSize = 4096;
+    const auto index = [](const auto& names, const std::string& name) {
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            if (name == names[i]) return i;
+        }
+        throw InvalidArgument("unknown name " + name);
+    };
+    const auto dtype = [](const std::string& wanted) {
+        for (const DTypeInfo& known : kDTypes) {
+            if (wanted == known.name) return known.id;
+        }
+        throw DTypeError("unknown dtype " + wanted);
+    };
+    GemmProblem problem;
+    problem.m = problem.n = problem.k = kSize;
+    problem.a = problem.b = Operand::row_major(dtype(operand_dtype), kSize);
+    problem.c = problem.d = Operand::row_major(dtype(out_dtype), kSize);
+    problem.precision = static_cast<Precision>(index(kPrecisionNames, precision));
+    problem.accumulate = static_cast<Accumulate>(index(kAccumulateNames, accumulate));
+    if (!cc) return verdicts(problem, properties(Device::cpu()));
+    DeviceProperties card;
+    card.device = Device::cuda(0);
+    card.cc_major = cc->first;
+    card.cc_minor = cc->second;
+    card.sm_count = 100;
+    card.shared_memory_per_block = shared_memory_per_block;
+    return verdicts(problem, card);
+}
+
+py::list kernel_rows() {
+    py::list rows;
+    for (const KernelDescription& kernel : kernels()) {
+        py::dict row;
+        row["family"] = kernel.family;
+        row["name"] = kernel.name;
+        row["tile"] = kernel.tile;
+        row["architectures"] = kernel.architectures;
+        rows.append(row);
+    }
+    return rows;
+}
+
+py::dict device_row(Device device) {
+    const DeviceProperties& p = properties(device);
+    py::dict row;
+    row["ordinal"] = device.ordinal;
+    row["name"] = p.name;
+    row["compute_capability"] = py::make_tuple(p.cc_major, p.cc_minor);
+    row["sm_count"] = p.sm_count;
+    row["memory_bytes"] = p.total_memory;
+    row["shared_memory_per_block_bytes"] = p.shared_memory_per_block;
+    row["l2_bytes"] = p.l2_bytes;
+    row["clock_khz"] = p.clock_khz;
+    return row;
+}
+
+py::list device_rows() {
+    py::list rows;
+    if (cuda_device_count() > 0) about_to_use_cuda();
+    for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) {
+        rows.append(device_row(Device::cuda(ordinal)));
+    }
+    return rows;
+}
+
+py::dict build_row() {
+    const BuildInfo& build = build_info();
+    py::dict row;
+    row["version"] = build.version;
+    row["cuda_version"] = build.cuda_version;
+    row["compiler"] = build.compiler;
+    row["build_type"] = build.build_type;
+    row["architectures"] = build.architectures;
+    row["commit"] = build.commit;
+    return row;
+}
+
+constexpr const char* kPlanDoc =
+    R"(A product whose checks, kernel and workspace are settled, bound to arrays.
+
+Made by :func:`tcgemm.plan`. ``str(plan)`` tells each decision on a line of its own.)";
+
+constexpr const char* kExecuteDoc = R"(Compute the product.
+
+Parameters
+----------
+a, b, c : array, optional
+    Other operands instead of the bound ones: same shape, dtype, strides and device, and an
+    address at least as aligned.
+out : array, optional
+    Where the result goes. Default: the bound `out`; without one, a new array each time.
+alpha, beta : float, optional
+    Other factors. `beta` other than 0 needs a plan that was made with `c`.
+stream : optional
+    As in :func:`tcgemm.matmul`.
+
+Returns
+-------
+array
+    `out`, or a new array of the framework of `a`.
+
+Raises
+------
+LayoutError
+    An array differs from the one that the plan was made for.
+
+Notes
+-----
+With `out` bound or given, and operands on the GPU, nothing is allocated and nothing waits: the
+call can be captured into a CUDA graph. A plan with a workspace runs one product at a time; a
+captured plan must not be executed elsewhere while its graph is replayed.)";
+
+void bind_plan(py::module_& module) {
+    const py::object none = py::none();
+    py::class_<BoundPlan>(module, "Plan", kPlanDoc)
+        .def(
+            "execute",
+            [](BoundPlan& self, const py::object& a, const py::object& b, const py::object& c,
+               const py::object& out, const py::object& alpha, const py::object& beta,
+               const py::object& stream) { return self.run({a, b, c, out}, alpha, beta, stream); },
+            py::arg("a") = none, py::arg("b") = none, py::arg("c") = none, py::arg("out") = none,
+            py::kw_only(), py::arg("alpha") = none, py::arg("beta") = none,
+            py::arg("stream") = none, kExecuteDoc)
+        .def_property_readonly(
+            "kernel", [](const BoundPlan& self) { return self.plan().kernel(); },
+            "Name of the kernel (str).")
+        .def_property_readonly(
+            "family", [](const BoundPlan& self) { return self.plan().family(); },
+            "Name of the kernel's family (str).")
+        .def_property_readonly(
+            "workspace_bytes", [](const BoundPlan& self) { return self.plan().workspace_bytes(); },
+            "Bytes of memory that the plan keeps for use between its kernels (int).")
+        .def_property_readonly(
+            "precision", [](const BoundPlan& self) { return name(self.plan().precision()); },
+            "What the operands are rounded to (str): never None.")
+        .def_property_readonly(
+            "accumulate", [](const BoundPlan& self) { return name(self.plan().accumulate()); },
+            "What the products are summed in (str): never None.")
+        .def_property_readonly(
+            "split_k", [](const BoundPlan& self) { return self.plan().split_k(); },
+            "Into how many parts K is split (int); 1: not at all.")
+        .def_property_readonly(
+            "out_dtype", [](const BoundPlan& self) { return name(self.out_dtype()); },
+            "Name of the result's dtype (str).")
+        .def_property_readonly(
+            "device", [](const BoundPlan& self) { return text(self.plan().device()); },
+            "Where the product is computed (str): \"cpu\" or \"cuda:0\".")
+        .def("__str__", [](const BoundPlan& self) { return self.plan().describe(); })
+        .def("__repr__", [](const BoundPlan& self) {
+            return "<tcgemm.Plan " + self.plan().kernel() + " on " + text(self.plan().device()) +
+                   ">";
+        });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+    module.doc() = "The compiled part of tcgemm; use the functions of the package tcgemm.";
+    register_errors();
+    bind_device_array(module);
+    bind_plan(module);
+    module.def("multiply", &multiply);
+    module.def("plan", &make_plan);
+    module.def("explain", &explain_product);
+    module.def("explain_example", &explain_example);
+    module.def("kernels", &kernel_rows);
+    module.def("devices", &device_rows);
+    module.def("cpu", [] { return device_row(Device::cpu()); });
+    module.def("build_info", &build_row);
+    module.def("cuda_unavailable_reason", &cuda_unavailable_reason);
+    module.def("clear_plan_cache", &clear_plan_cache);
+    module.attr("precisions") =
+        py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
+    module.attr("__version__") = build_info().version;
+}
+
+}  // namespace tcgemm::python

@@ -1,0 +1,263 @@
+#include "operands.hpp"
+
+#include <pybind11/numpy.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "device_array.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+py::dtype numpy_dtype(DType dtype) {
+    if (dtype != DType::bf16) return py::dtype(std::string(name(dtype)));
+    try {
+        return py::dtype::from_args(py::module_::import("ml_dtypes").attr("bfloat16"));
+    } catch (const py::error_already_set& error) {
+        if (!error.matches(PyExc_ImportError)) throw;
+        throw DTypeError(
+            "the result is bfloat16, which NumPy only has with the package ml_dtypes; install "
+            "it, or name another out_dtype");
+    }
+}
+
+py::tuple shape_tuple(int ndim, const Dims& shape) {
+    py::tuple result(ndim);
+    for (int dim = 0; dim < ndim; ++dim) result[dim] = shape[dim];
+    return result;
+}
+
+py::object new_numpy_array(DType dtype, int ndim, const Dims& shape) {
+    return py::array(numpy_dtype(dtype),
+                     std::vector<py::ssize_t>(shape.begin(), shape.begin() + ndim));
+}
+
+void throw_set_error(void*, const char* kind, const char* message) {
+    const py::gil_scoped_acquire gil;
+    PyErr_SetString(PyExc_RuntimeError, (std::string(kind) + ": " + message).c_str());
+}
+
+// By the type's own allocator, on its framework's current stream.
+py::object new_exchange_array(const DLPackExchangeAPI& api, DType dtype, int ndim, Dims shape,
+                              Device device) {
+    DLTensor prototype{};
+    prototype.device = device.is_cpu() ? DLDevice{kDLCPU, 0} : DLDevice{kDLCUDA, device.ordinal};
+    prototype.ndim = ndim;
+    prototype.dtype = {info(dtype).dlpack_code, static_cast<std::uint8_t>(info(dtype).bits), 1};
+    prototype.shape = shape.data();
+    DLManagedTensorVersioned* managed = nullptr;
+    void* object = nullptr;
+    if (api.managed_tensor_allocator(&prototype, &managed, nullptr, throw_set_error) != 0 ||
+        api.managed_tensor_to_py_object_no_sync(managed, &object) != 0) {
+        throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::object>(static_cast<PyObject*>(object));
+}
+
+}  // namespace
+
+Device device_for_host_arrays() {
+    const char* const variable = std::getenv("TCGEMM_DEVICE");
+    const std::string value = variable == nullptr ? "" : variable;
+    if (value == "cpu") return Device::cpu();
+    if (value.empty()) {
+        if (cuda_device_count() == 0) return Device::cpu();
+        about_to_use_cuda();
+        return Device::cuda(0);
+    }
+    const std::string prefix = "cuda:";
+    const std::string digits = value.rfind(prefix, 0) == 0 ? value.substr(prefix.size()) : "";
+    if (value != "cuda" && (digits.empty() || digits.size() > 3 ||
+                            digits.find_first_not_of("0123456789") != std::string::npos)) {
+        throw InvalidArgument("TCGEMM_DEVICE is \"" + value +
+                              "\"; it must be cpu, cuda or cuda:N, where N is the number of a GPU");
+    }
+    const Device device = Device::cuda(digits.empty() ? 0 : std::stoi(digits));
+    about_to_use_cuda();
+    properties(device);  // throws where there is no such GPU
+    return device;
+}
+
+Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
+    Slot first = kSlots;
+    for (int i = 0; i < kSlots; ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (!has(slot)) continue;
+        types_[slot] = &type_info(arrays_[slot], kSlotNames[slot]);
+        const Device device = locate(arrays_[slot], *types_[slot], kSlotNames[slot]);
+        if (first == kSlots) {
+            first = slot;
+            memory_ = device;
+        } else if (!(device == memory_)) {
+            throw DeviceError(std::string(kSlotNames[slot]) + " is on " + text(device) + ", but " +
+                              kSlotNames[first] + " is on " + text(memory_) +
+                              "; all arrays must be on one device: move one of them");
+        }
+    }
+    if (has(kOut) && types_[kOut]->framework == Framework::jax) {
+        throw DTypeError(
+            "out is a JAX array, which is immutable; leave out= away and use the result");
+    }
+    choose_compute_device();
+    const DeviceGuard guard(compute_);
+    choose_stream(stream);
+    import_all();
+}
+
+void Operands::choose_compute_device() {
+    if (memory_.is_cpu()) {
+        compute_ = device_for_host_arrays();
+    } else {
+        about_to_use_cuda();
+        properties(memory_);  // throws where this build or machine can't use it
+        compute_ = memory_;
+    }
+}
+
+bool Operands::any_jax_on_gpu() const {
+    if (memory_.is_cpu()) return false;
+    for (const TypeInfo* type : types_) {
+        if (type != nullptr && type->framework == Framework::jax) return true;
+    }
+    return false;
+}
+
+// Host arrays and JAX arrays: a stream of our own, and the call waits. JAX gives no way to its
+// streams, and would reuse an operand's memory without regard to ours.
+void Operands::choose_stream(py::handle stream) {
+    stream_was_given_ = !stream.is_none();
+    if (compute_.is_cpu()) {
+        if (stream_was_given_) stream_from_python(stream, compute_);  // refuses what is no stream
+        return;
+    }
+    const StreamHandle given = stream_was_given_ ? stream_from_python(stream, compute_) : nullptr;
+    if (staged() || any_jax_on_gpu()) {
+        borrowed_.emplace(compute_);
+        stream_ = borrowed_->view();
+        if (stream_was_given_) order(given, stream_, compute_);
+    } else {
+        stream_ = stream_was_given_ ? given : current_stream(kA).value_or(nullptr);
+    }
+}
+
+std::optional<StreamHandle> Operands::current_stream(Slot slot) const {
+    const TypeInfo& type = *types_[slot];
+    if (type.protocol == Protocol::exchange_api) {
+        void* stream = nullptr;
+        if (type.exchange->current_work_stream(kDLCUDA, memory_.ordinal, &stream) != 0) {
+            throw py::error_already_set();
+        }
+        return stream_from_integer(reinterpret_cast<std::uintptr_t>(stream));
+    }
+    if (type.framework == Framework::torch || type.framework == Framework::cupy) {
+        return stream_from_integer(
+            py::cast<std::uintptr_t>(type.adapter.attr("current_stream")(memory_.ordinal)));
+    }
+    return std::nullopt;
+}
+
+void Operands::import_all() {
+    // Producers are asked to synchronise only with a stream that is not theirs, and never in a
+    // capture: an outside event can't enter a graph.
+    std::optional<bool> capturing;
+    for (int i = 0; i < kSlots; ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (!has(slot)) continue;
+        DlpackStream for_producer;
+        if (!memory_.is_cpu() && types_[slot]->protocol == Protocol::dlpack) {
+            const std::optional<StreamHandle> current = current_stream(slot);
+            const bool same = current && *current == stream_.get();
+            if (!same && !capturing) capturing = stream_.is_capturing();
+            for_producer = same || *capturing ? kNoSynchronisation : dlpack_stream(stream_.get());
+        }
+        imported_[slot] =
+            import_array(arrays_[slot], *types_[slot], kSlotNames[slot], memory_, for_producer);
+    }
+    if (!has(kOut)) return;
+    if (view(kOut).read_only) {
+        throw LayoutError("out is read-only; pass a writable array");
+    }
+    if (imported_[kOut].is_copy) {
+        throw LayoutError(
+            "out was exported as a copy, so that the result would be lost; pass an array "
+            "that shares its memory");
+    }
+}
+
+void Operands::allocate_out(DType dtype, int ndim, const Dims& shape) {
+    TypeInfo& type = *types_[kA];
+    ImportedArray& out = imported_[kOut];
+    if (type.framework == Framework::jax) {
+        type.adapter.attr("check_dtype")(name(dtype));
+        wrap_out_ = true;
+        if (!memory_.is_cpu()) {
+            auto array = DeviceArray::allocate(dtype, ndim, shape, memory_);
+            out.view = array->view();
+            arrays_[kOut] = py::cast(std::move(array));
+            order(service_stream(memory_), stream_, memory_);  // the memory was allocated there
+            return;
+        }
+    }
+    const bool as_numpy = type.adapter.is_none() && type.protocol != Protocol::exchange_api;
+    if (memory_.is_cpu() && (wrap_out_ || as_numpy)) {
+        arrays_[kOut] = new_numpy_array(dtype, ndim, shape);
+    } else if (!type.adapter.is_none()) {
+        const bool other_stream =
+            !memory_.is_cpu() && current_stream(kA).value_or(nullptr) != stream_.get();
+        const py::object stream =
+            other_stream ? py::object(py::int_(reinterpret_cast<std::uintptr_t>(stream_.get())))
+                         : py::none();
+        arrays_[kOut] =
+            type.adapter.attr("empty")(arrays_[kA], shape_tuple(ndim, shape), name(dtype), stream);
+    } else if (type.protocol == Protocol::exchange_api) {
+        arrays_[kOut] = new_exchange_array(*type.exchange, dtype, ndim, shape, memory_);
+    } else {
+        throw InvalidArgument("a is a " + type.name +
+                              ", and tcgemm does not know how to make another one; pass out=");
+    }
+    types_[kOut] = &type_info(arrays_[kOut], "out");
+    const bool by_stream = !memory_.is_cpu() && types_[kOut]->protocol == Protocol::dlpack;
+    out = import_array(arrays_[kOut], *types_[kOut], "out", memory_,
+                       by_stream ? DlpackStream(kNoSynchronisation) : DlpackStream());
+}
+
+void Operands::wait_for_frameworks() {
+    std::optional<bool> capturing;
+    for (int i = 0; i < kSlots; ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (types_[slot] == nullptr) continue;
+        std::optional<StreamHandle> pending = imported_[slot].ready_on;
+        if (types_[slot]->protocol == Protocol::exchange_api) pending = current_stream(slot);
+        if (!pending || *pending == stream_.get()) continue;
+        if (!capturing) capturing = stream_.is_capturing();
+        if (!*capturing) order(*pending, stream_, compute_);
+    }
+}
+
+void Operands::release_to_frameworks() {
+    if (synchronous()) return;  // the work is done
+    std::optional<bool> capturing;
+    for (int i = 0; i < kSlots; ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (types_[slot] == nullptr) continue;
+        const std::optional<StreamHandle> current = current_stream(slot);
+        if (!current || *current == stream_.get()) continue;
+        if (!capturing) capturing = stream_.is_capturing();
+        if (*capturing) continue;  // a graph's arrays are kept by whoever captures it
+        if (!stream_was_given_) {
+            order(stream_, *current, compute_);
+        } else if (!types_[slot]->adapter.is_none()) {
+            types_[slot]->adapter.attr("keep")(arrays_[slot], memory_.ordinal,
+                                               reinterpret_cast<std::uintptr_t>(stream_.get()));
+        }
+    }
+}
+
+py::object Operands::finish() {
+    if (!wrap_out_) return arrays_[kOut];
+    return types_[kA]->adapter.attr("wrap")(arrays_[kOut], arrays_[kA]);
+}
+
+}  // namespace tcgemm::python

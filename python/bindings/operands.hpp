@@ -1,0 +1,69 @@
+// The arrays of one call: where they are, on which stream they are used, and their memory.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <optional>
+
+#include "array_view.hpp"
+#include "dlpack.hpp"
+#include "frameworks.hpp"
+#include "streams.hpp"
+
+namespace tcgemm::python {
+
+enum Slot { kA, kB, kC, kOut, kSlots };
+inline constexpr const char* kSlotNames[kSlots] = {"a", "b", "c", "out"};
+using Arrays = std::array<py::object, kSlots>;  // None where there is none
+
+class Operands {
+  public:
+    // Finds the device, chooses the stream and imports every array. Throws as import_array() does,
+    // DeviceError where the arrays are on different devices, DTypeError for `out` out of JAX.
+    // `stream` is Python's argument: None for the first operand's framework's current stream.
+    Operands(const Arrays& arrays, py::handle stream);
+
+    bool has(Slot slot) const { return !arrays_[slot].is_none(); }
+    const py::object& array(Slot slot) const { return arrays_[slot]; }
+    const ArrayView& view(Slot slot) const { return imported_[slot].view; }
+
+    Device memory_device() const { return memory_; }
+    Device compute_device() const { return compute_; }
+    bool staged() const { return memory_.is_cpu() && !compute_.is_cpu(); }
+    // Whether the call waits for its result: host arrays and JAX arrays.
+    bool synchronous() const { return borrowed_.has_value(); }
+    StreamView stream() const { return stream_; }
+
+    // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes
+    // an array in finish().
+    void allocate_out(DType dtype, int ndim, const Dims& shape);
+    // The stream waits for what the arrays' frameworks have in flight.
+    void wait_for_frameworks();
+    // After the launch: frameworks see the result in order, or keep memory until it is computed.
+    void release_to_frameworks();
+    // What the caller gets: `out` as given, or the new array.
+    py::object finish();
+
+  private:
+    void import_all();
+    void choose_compute_device();
+    void choose_stream(py::handle stream);
+    bool any_jax_on_gpu() const;
+    std::optional<StreamHandle> current_stream(Slot slot) const;
+
+    Arrays arrays_;
+    std::array<TypeInfo*, kSlots> types_{};
+    std::array<ImportedArray, kSlots> imported_;
+    Device memory_, compute_;
+    StreamView stream_;
+    bool stream_was_given_ = false;
+    bool wrap_out_ = false;  // `out` is memory that the adapter makes an array of
+    std::optional<BorrowedStream> borrowed_;
+};
+
+// The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else GPU 0 if there is
+// one.
+Device device_for_host_arrays();
+
+}  // namespace tcgemm::python

@@ -1,0 +1,153 @@
+#include "product.hpp"
+
+#include <optional>
+
+#include "staging.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+void launch(const tcgemm::Plan& plan, const GemmPointers& pointers, const GemmScalars& scalars,
+            StreamView stream, Workspace* workspace) {
+    if (workspace != nullptr) {
+        workspace->run(plan, pointers, scalars, stream);
+    } else {
+        plan.run(pointers, scalars, stream);
+    }
+}
+
+// Copies what the product reads to the GPU, computes, and copies the result back. Without the GIL.
+void run_staged(const Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
+                const GemmScalars& scalars, Workspace* workspace) {
+    const StreamView stream = operands.stream();
+    std::array<std::optional<StagedArray>, kSlots> staged;
+    const std::array<bool, kSlots> read = {scalars.alpha != 0, scalars.alpha != 0,
+                                           statement.has_c && scalars.beta != 0, false};
+    for (int i = 0; i < kSlots; ++i) {
+        if (!read[i] && i != kOut) continue;
+        staged[i].emplace(operands.view(static_cast<Slot>(i)), operands.compute_device(), stream);
+        if (read[i]) staged[i]->upload();
+    }
+    const auto data = [&](Slot slot) { return staged[slot] ? staged[slot]->data() : nullptr; };
+    launch(plan, {data(kA), data(kB), data(kC), data(kOut)}, scalars, stream, workspace);
+    staged[kOut]->download();
+}
+
+GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
+    return {operands.view(kA).data, operands.view(kB).data,
+            statement.has_c ? operands.view(kC).data : nullptr, operands.view(kOut).data};
+}
+
+}  // namespace
+
+Workspace::Workspace(std::size_t bytes, Device device)
+    : device_(device),
+      buffer_(bytes, device.ordinal, service_stream(device)),
+      last_use_(device.ordinal) {
+    last_use_.record(service_stream(device));
+}
+
+Workspace::~Workspace() {
+    try {
+        const DeviceGuard guard(device_);
+        last_use_.wait_on(buffer_.stream());  // the buffer is freed in the order of its stream
+    } catch (...) {
+        // The device is lost, and its memory with it.
+    }
+}
+
+void Workspace::run(const tcgemm::Plan& plan, const GemmPointers& pointers,
+                    const GemmScalars& scalars, StreamView stream) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool capturing = stream.is_capturing();  // events from outside can't enter a graph
+    if (!capturing) last_use_.wait_on(stream);
+    plan.run(pointers, scalars, stream, buffer_.data(), buffer_.bytes());
+    if (!capturing) last_use_.record(stream);
+}
+
+py::object execute(Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
+                   const GemmScalars& scalars, Workspace* workspace) {
+    const DeviceGuard guard(operands.compute_device());
+    if (!operands.has(kOut)) {
+        operands.allocate_out(statement.out_dtype, statement.shape.out_ndim, statement.shape.out);
+    }
+    if (operands.compute_device().is_cpu()) {
+        const py::gil_scoped_release no_gil;
+        plan.run(pointers_of(operands, statement), scalars);
+    } else if (operands.staged()) {
+        const py::gil_scoped_release no_gil;
+        run_staged(operands, statement, plan, scalars, workspace);
+    } else {
+        operands.wait_for_frameworks();
+        {
+            const py::gil_scoped_release no_gil;
+            launch(plan, pointers_of(operands, statement), scalars, operands.stream(), workspace);
+            if (operands.synchronous()) operands.stream().synchronize();
+        }
+        operands.release_to_frameworks();
+    }
+    return operands.finish();
+}
+
+BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
+                     py::handle stream)
+    : arrays_(arrays), scalars_(scalars) {
+    const Operands operands(arrays, stream);
+    statement_ = state(operands, modes, scalars);
+    plan_ = cached_plan(statement_.problem, operands.compute_device());
+    if (plan_->workspace_bytes() > 0 && !operands.compute_device().is_cpu()) {
+        workspace_ =
+            std::make_unique<Workspace>(plan_->workspace_bytes(), operands.compute_device());
+    }
+}
+
+void BoundPlan::check_replacement(const Operands& operands, const Arrays& arrays) const {
+    for (int i = 0; i < kSlots; ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (arrays[i].is_none()) continue;
+        const ArrayView& got = operands.view(slot);
+        const ArrayView& wanted = statement_.views[slot];
+        const std::string operand = kSlotNames[slot];
+        if (slot == kC && !statement_.has_c) {
+            throw InvalidArgument(
+                "c is given, but the plan was made without one; make a plan with c");
+        }
+        if (!same_layout(got, wanted)) {
+            throw LayoutError(operand + " is " + name(got.dtype) + " of shape " +
+                              text(got.ndim, got.shape) + " and strides " +
+                              text(got.ndim, got.stride) + " on " + text(got.device) +
+                              "; the plan was made for " + name(wanted.dtype) + " of shape " +
+                              text(wanted.ndim, wanted.shape) + " and strides " +
+                              text(wanted.ndim, wanted.stride) + " on " + text(wanted.device) +
+                              ": make another plan");
+        }
+        if (!operands.staged() && got.alignment() < wanted.alignment()) {
+            throw LayoutError(operand + " lies at an address aligned to " +
+                              std::to_string(got.alignment()) + " bytes; the plan was made for " +
+                              std::to_string(wanted.alignment()) + ": make another plan");
+        }
+    }
+}
+
+py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const py::object& beta,
+                          py::handle stream) {
+    Arrays used = arrays_;
+    for (int i = 0; i < kSlots; ++i) {
+        if (!arrays[i].is_none()) used[i] = arrays[i];
+    }
+    GemmScalars scalars = scalars_;
+    if (!alpha.is_none()) scalars.alpha = scalar_from_python(alpha, "alpha");
+    if (!beta.is_none()) scalars.beta = scalar_from_python(beta, "beta");
+    if (scalars.beta != 0 && !statement_.has_c) {
+        throw InvalidArgument("beta is " +
+                              py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
+                              ", but the plan was made without a c; make a plan with c");
+    }
+    Operands operands(used, stream);
+    check_replacement(operands, arrays);
+    if (operands.has(kOut)) check_out(operands, statement_.shape, scalars.beta != 0);
+    return execute(operands, statement_, *plan_, scalars, workspace_.get());
+}
+
+}  // namespace tcgemm::python

@@ -1,0 +1,86 @@
+// From Python's arguments to a GemmProblem, and from a Plan to a result. No kernel is chosen here.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "operands.hpp"
+#include "shapes.hpp"
+#include "tcgemm/buffer.hpp"
+#include "tcgemm/plan.hpp"
+
+namespace tcgemm::python {
+
+// The keywords that matmul, gemm, plan and explain share.
+struct Modes {
+    bool trans_a = false, trans_b = false;
+    py::object out_dtype;   // a name or None
+    py::object precision;   // likewise
+    py::object accumulate;  // likewise
+    py::object determinism;
+};
+
+// A product without its addresses: all that a Plan depends on.
+struct Statement {
+    ProductShape shape;
+    DType out_dtype = DType::f32;
+    std::array<ArrayView, kSlots> views;  // as the user's arrays lie; those given are checked
+    GemmProblem problem;                  // as the kernels see them: after staging
+    bool has_c = false;
+};
+
+// Throws ShapeError, DTypeError, LayoutError, InvalidArgument.
+Statement state(const Operands& operands, const Modes& modes, const GemmScalars& scalars);
+
+// Refuses an `out` of another shape, or one that shares memory in a way that would spoil the
+// result.
+void check_out(const Operands& operands, const ProductShape& shape, bool reads_c);
+// A real number. Throws DTypeError; `what` is its name in the message.
+double scalar_from_python(py::handle value, const char* what);
+
+// Memory that a Plan needs between its kernels, kept from run to run.
+class Workspace {
+  public:
+    Workspace(std::size_t bytes, Device device);
+    ~Workspace();
+    // Runs `plan` in it, after the run before it.
+    void run(const tcgemm::Plan& plan, const GemmPointers& pointers, const GemmScalars& scalars,
+             StreamView stream);
+
+  private:
+    std::mutex mutex_;
+    Device device_;
+    DeviceBuffer buffer_;
+    Event last_use_;
+};
+
+// Computes into `out`, which is allocated if there is none, and returns it. `workspace` may be
+// null.
+py::object execute(Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
+                   const GemmScalars& scalars, Workspace* workspace);
+
+// Python's tcgemm.Plan: a plan bound to arrays.
+class BoundPlan {
+  public:
+    BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
+              py::handle stream);
+    // None: as bound.
+    py::object run(const Arrays& arrays, const py::object& alpha, const py::object& beta,
+                   py::handle stream);
+    const tcgemm::Plan& plan() const { return *plan_; }
+    DType out_dtype() const { return statement_.out_dtype; }
+
+  private:
+    void check_replacement(const Operands& operands, const Arrays& arrays) const;
+
+    Arrays arrays_;
+    GemmScalars scalars_;
+    Statement statement_;
+    std::shared_ptr<const tcgemm::Plan> plan_;
+    std::unique_ptr<Workspace> workspace_;
+};
+
+}  // namespace tcgemm::python

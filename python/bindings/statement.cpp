@@ -1,0 +1,149 @@
+// The statement of a product: names to modes, arrays to a GemmProblem, and the checks that only the
+// user's own arrays allow.
+#include <string>
+
+#include "product.hpp"
+#include "staging.hpp"
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+// `first`: 1 where the value 0 is `automatic`, which Python spells None.
+template <class Enum, class Names>
+Enum from_name(const py::object& value, const Names& names, std::size_t first, const char* what) {
+    if (first == 1 && value.is_none()) return static_cast<Enum>(0);
+    std::string known;
+    for (std::size_t i = first; i < names.size(); ++i) {
+        if (PyUnicode_Check(value.ptr()) &&
+            PyUnicode_CompareWithASCIIString(value.ptr(), names[i]) == 0) {
+            return static_cast<Enum>(i);
+        }
+        known += (known.empty() ? "" : ", ") + std::string(names[i]);
+    }
+    throw InvalidArgument(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
+                          "; it must be one of " + known + (first > 0 ? ", or None" : ""));
+}
+
+// Default of the result: the dtype that holds the values of A and of B; int32 for int8.
+DType default_out_dtype(DType a, DType b, Precision precision) {
+    if (is_integer(a) && is_integer(b)) {
+        const bool integer = precision == Precision::automatic || precision == Precision::int8;
+        return integer ? DType::i32 : precision == Precision::fp64 ? DType::f64 : DType::f32;
+    }
+    if (is_integer(a)) return b;
+    if (is_integer(b) || a == b) return a;
+    return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
+}
+
+DType out_dtype_of(const Operands& operands, const Modes& modes, Precision precision) {
+    if (modes.out_dtype.is_none()) {
+        return default_out_dtype(operands.view(kA).dtype, operands.view(kB).dtype, precision);
+    }
+    const auto wanted = py::cast<std::string>(modes.out_dtype);
+    for (const DTypeInfo& known : kDTypes) {
+        if (wanted == known.name) return known.id;
+    }
+    throw DTypeError("out_dtype is " + wanted +
+                     "; results are float16, bfloat16, float32, float64 or int32");
+}
+
+void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
+    if (view.dtype == wanted) return;
+    throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
+                     name(wanted) + "; pass out_dtype=\"" + name(view.dtype) + "\", or convert " +
+                     operand);
+}
+
+}  // namespace
+
+double scalar_from_python(py::handle value, const char* what) {
+    const double number = PyFloat_AsDouble(value.ptr());
+    if (number != -1.0 || !PyErr_Occurred()) return number;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+    PyErr_Clear();
+    throw DTypeError(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
+                     "; it must be a real number");
+}
+
+void check_out(const Operands& operands, const ProductShape& shape, bool reads_c) {
+    const ArrayView& out = operands.view(kOut);
+    if (out.ndim != shape.out_ndim ||
+        !std::equal(out.shape.begin(), out.shape.begin() + out.ndim, shape.out.begin())) {
+        throw ShapeError("out has shape " + text(out.ndim, out.shape) + "; the result has shape " +
+                         text(shape.out_ndim, shape.out) + ", and out must have exactly that");
+    }
+    if (may_overlap_itself(out)) {
+        throw LayoutError("out of shape " + text(out.ndim, out.shape) + " and strides " +
+                          text(out.ndim, out.stride) +
+                          " has elements that share an address; pass an array without");
+    }
+    for (const Slot slot : {kA, kB}) {
+        if (may_share_memory(operands.view(slot), out)) {
+            throw LayoutError(
+                std::string("out shares memory with ") + kSlotNames[slot] +
+                ", which is read while out is written; pass another out, or a copy of " +
+                kSlotNames[slot]);
+        }
+    }
+    if (reads_c && may_share_memory(operands.view(kC), out) &&
+        !same_elements(operands.view(kC), out)) {
+        throw LayoutError(
+            "out shares memory with c but is not c itself; pass out=c to compute in "
+            "place, or a copy of c");
+    }
+}
+
+Statement state(const Operands& operands, const Modes& modes, const GemmScalars& scalars) {
+    Statement statement;
+    GemmProblem& problem = statement.problem;
+    problem.precision = from_name<Precision>(modes.precision, kPrecisionNames, 1, "precision");
+    problem.accumulate = from_name<Accumulate>(modes.accumulate, kAccumulateNames, 1, "accumulate");
+    problem.determinism =
+        from_name<Determinism>(modes.determinism, kDeterminismNames, 0, "determinism");
+
+    const ProductShape shape =
+        product_shape(operands.view(kA), operands.view(kB), modes.trans_a, modes.trans_b);
+    statement.shape = shape;
+    statement.out_dtype = out_dtype_of(operands, modes, problem.precision);
+    statement.has_c = operands.has(kC);
+    if (scalars.beta != 0 && !statement.has_c) {
+        throw InvalidArgument("beta is " +
+                              py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
+                              ", but there is no c; pass c, or beta=0");
+    }
+    if (statement.has_c) {
+        operand_out(operands.view(kC), shape, "c");
+        check_dtype(operands.view(kC), statement.out_dtype, "c");
+    }
+    if (operands.has(kOut)) {
+        check_dtype(operands.view(kOut), statement.out_dtype, "out");
+        check_out(operands, shape, statement.has_c && scalars.beta != 0);
+    }
+
+    for (int i = 0; i < kSlots; ++i) {
+        if (operands.has(static_cast<Slot>(i))) {
+            statement.views[i] = operands.view(static_cast<Slot>(i));
+        }
+    }
+    if (!operands.has(kOut)) {
+        statement.views[kOut] =
+            packed(statement.out_dtype, shape.out_ndim, shape.out, operands.memory_device());
+    }
+    std::array<ArrayView, kSlots> seen = statement.views;
+    if (operands.staged()) {
+        for (ArrayView& view : seen) view = staged_layout(view, operands.compute_device());
+    }
+    problem.m = shape.m;
+    problem.n = shape.n;
+    problem.k = shape.k;
+    problem.batch_rank = shape.batch_rank;
+    problem.batch_shape = shape.batch;
+    problem.a = operand_a(seen[kA], shape, modes.trans_a);
+    problem.b = operand_b(seen[kB], shape, modes.trans_b);
+    problem.d = operand_out(seen[kOut], shape, "out");
+    problem.c = statement.has_c ? operand_out(seen[kC], shape, "c") : problem.d;
+    return statement;
+}
+
+}  // namespace tcgemm::python

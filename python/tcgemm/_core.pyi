@@ -1,0 +1,111 @@
+"""The compiled part of tcgemm."""
+
+from typing import Any
+
+__version__: str
+__file__: str
+precisions: list[str]
+
+class DeviceArray:
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: object = None,
+        dl_device: object = None,
+        copy: object = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+class Plan:
+    def execute(
+        self,
+        a: Any = None,
+        b: Any = None,
+        c: Any = None,
+        out: Any = None,
+        *,
+        alpha: float | None = None,
+        beta: float | None = None,
+        stream: Any = None,
+    ) -> Any: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def workspace_bytes(self) -> int: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def accumulate(self) -> str: ...
+    @property
+    def split_k(self) -> int: ...
+    @property
+    def out_dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+
+def multiply(
+    a: Any,
+    b: Any,
+    c: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    trans_a: bool,
+    trans_b: bool,
+    out_dtype: str | None,
+    precision: str | None,
+    accumulate: str | None,
+    determinism: str,
+    stream: Any,
+    /,
+) -> Any: ...
+def plan(
+    a: Any,
+    b: Any,
+    c: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    trans_a: bool,
+    trans_b: bool,
+    out_dtype: str | None,
+    precision: str | None,
+    accumulate: str | None,
+    determinism: str,
+    stream: Any,
+    /,
+) -> Plan: ...
+def explain(
+    a: Any,
+    b: Any,
+    c: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    trans_a: bool,
+    trans_b: bool,
+    out_dtype: str | None,
+    precision: str | None,
+    accumulate: str | None,
+    determinism: str,
+    stream: Any,
+    /,
+) -> list[dict[str, str]]: ...
+def explain_example(
+    operand_dtype: str,
+    out_dtype: str,
+    precision: str,
+    accumulate: str,
+    cc: tuple[int, int] | None,
+    shared_memory_per_block: int,
+    /,
+) -> list[dict[str, str]]: ...
+def kernels() -> list[dict[str, str]]: ...
+def devices() -> list[dict[str, Any]]: ...
+def cpu() -> dict[str, Any]: ...
+def build_info() -> dict[str, str]: ...
+def cuda_unavailable_reason() -> str: ...
+def clear_plan_cache() -> None: ...

@@ -1,0 +1,34 @@
+"""Names of dtypes, whatever framework spells them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ._errors import DTypeError
+
+
+@lru_cache(maxsize=256)
+def _name_of(dtype: Any) -> str:
+    if type(dtype).__module__ == "torch":  # str(torch.float16) is "torch.float16"
+        return str(dtype).removeprefix("torch.")
+    if (
+        isinstance(dtype, str) and dtype == "bfloat16"
+    ):  # a name that NumPy knows only once ml_dtypes is imported
+        return "bfloat16"
+    return np.dtype(dtype).name
+
+
+def dtype_name(dtype: Any) -> str | None:
+    """Name of a dtype, given as a str or as any framework's object; None stays None."""
+    if dtype is None:
+        return None
+    try:
+        return _name_of(dtype)
+    except TypeError:
+        raise DTypeError(
+            f"out_dtype is {dtype!r}, which is no dtype; pass a name such as 'float32', or a dtype "
+            "of NumPy, ml_dtypes, PyTorch or JAX"
+        ) from None

@@ -1,0 +1,109 @@
+"""What the compiled part asks of a framework: new arrays, its current stream, care for memory.
+
+No framework is imported here: one whose array arrives is there already. Streams are numbers, CUDA
+handles; 0 is the legacy default stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from contextlib import nullcontext
+from typing import Any
+
+from ._errors import DTypeError
+
+Shape = tuple[int, ...]
+
+
+def _loaded(module: str) -> Any:
+    return sys.modules[module]
+
+
+class Torch:
+    """PyTorch tensors."""
+
+    def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
+        """Make a tensor where `like` is, in the order of `stream` (None: the current one)."""
+        torch = _loaded("torch")
+        on_stream: Any = nullcontext()
+        if stream is not None:
+            on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device))
+        with on_stream:
+            return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+
+    def current_stream(self, device: int) -> int:
+        torch = _loaded("torch")
+        return int(torch.cuda.current_stream(device).cuda_stream)
+
+    def keep(self, array: Any, device: int, stream: int) -> None:
+        """Keep the memory of `array` until `stream` has done what it now holds."""
+        torch = _loaded("torch")
+        array.record_stream(torch.cuda.ExternalStream(stream, device=device))
+
+
+class CuPy:
+    """CuPy arrays."""
+
+    def __init__(self) -> None:
+        self._in_use: deque[tuple[Any, Any]] = deque()  # (event, array)
+
+    def _external(self, stream: int) -> Any:
+        cupy = _loaded("cupy")
+        return cupy.cuda.Stream.null if stream == 0 else cupy.cuda.ExternalStream(stream)
+
+    def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
+        """Make an array where `like` is, in the order of `stream` (None: the current one)."""
+        cupy = _loaded("cupy")
+        if dtype == "bfloat16":
+            import ml_dtypes
+
+            cupy_dtype: Any = ml_dtypes.bfloat16
+        else:
+            cupy_dtype = dtype
+        with like.device, nullcontext() if stream is None else self._external(stream):
+            return cupy.empty(shape, dtype=cupy_dtype)
+
+    def current_stream(self, device: int) -> int:
+        cupy = _loaded("cupy")
+        with cupy.cuda.Device(device):
+            return int(cupy.cuda.get_current_stream().ptr)
+
+    def keep(self, array: Any, device: int, stream: int) -> None:
+        """Keep the memory of `array` until `stream` has done what it now holds.
+
+        CuPy gives a freed block to whoever allocates on the stream of its allocation, and has no
+        record_stream: the array is held here until an event says that it is free.
+        """
+        cupy = _loaded("cupy")
+        while self._in_use and self._in_use[0][0].done:
+            self._in_use.popleft()
+        with cupy.cuda.Device(device):
+            event = cupy.cuda.Event(disable_timing=True)
+            event.record(self._external(stream))
+        self._in_use.append((event, array))
+
+
+class Jax:
+    """JAX arrays: immutable, so a result is computed in other memory that becomes one."""
+
+    def check_dtype(self, dtype: str) -> None:
+        """Refuse what JAX would silently narrow."""
+        jax = _loaded("jax")
+        if dtype == "float64" and not jax.config.jax_enable_x64:
+            raise DTypeError(
+                "the result is float64, which JAX would narrow to float32; call "
+                "jax.config.update('jax_enable_x64', True), or pass out_dtype='float32'"
+            )
+
+    def wrap(self, memory: Any, like: Any) -> Any:
+        """Make a JAX array of a NumPy array (on the device of `like`) or of device memory."""
+        jax = _loaded("jax")
+        if like.device.platform == "cpu":
+            return jax.device_put(memory, like.device)
+        return jax.dlpack.from_dlpack(memory)
+
+
+torch = Torch()
+cupy = CuPy()
+jax = Jax()

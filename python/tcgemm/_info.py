@@ -1,0 +1,131 @@
+"""What this build has, and what it finds on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from ._errors import UnsupportedError
+
+# Shared memory that a block may have (bytes), by compute capability: CUDA C++ Programming Guide,
+# "Technical Specifications per Compute Capability".
+_SHARED_MEMORY = {
+    (7, 0): 96 << 10,
+    (7, 5): 64 << 10,
+    (8, 0): 163 << 10,
+    (8, 6): 99 << 10,
+    (8, 7): 163 << 10,
+    (8, 9): 99 << 10,
+    (9, 0): 227 << 10,
+}
+
+# (precision, accumulate, dtype of the operands, dtype of the result) of each row of `supports`.
+_MODES = [
+    ("fp16", "fp32", "float16", "float16"),
+    ("fp16", "fp16", "float16", "float16"),
+    ("fp16", "fp32", "float32", "float32"),
+    ("bf16", "fp32", "bfloat16", "bfloat16"),
+    ("bf16", "fp32", "float32", "float32"),
+    ("tf32", "fp32", "float32", "float32"),
+    ("fp32", "fp32", "float32", "float32"),
+    ("fp64", "fp64", "float64", "float64"),
+    ("int8", "int32", "int8", "int32"),
+    ("fp8_e4m3", "fp32", "float16", "float16"),
+    ("fp8_e5m2", "fp32", "float16", "float16"),
+]
+
+
+def kernels() -> list[dict[str, str]]:
+    """Every kernel of this build, in the order of preference.
+
+    Returns
+    -------
+    list of dict
+        ``family``, ``name``, ``tile`` ("128x256x32", elements of M x N x K that a block computes;
+        empty where there is none) and ``architectures`` ("70;75;90-virtual"; empty for the CPU).
+    """
+    return _core.kernels()
+
+
+def devices() -> list[dict[str, Any]]:
+    """CUDA devices that can be used; an empty list where there is none.
+
+    Returns
+    -------
+    list of dict
+        ``ordinal``, ``name``, ``compute_capability`` (a pair), ``sm_count``, ``memory_bytes``,
+        ``shared_memory_per_block_bytes``, ``l2_bytes``, ``clock_khz``.
+    """
+    return _core.devices()
+
+
+def cuda_unavailable_reason() -> str:
+    """Why :func:`devices` is empty ("no NVIDIA driver", ...); an empty str where it is not."""
+    return _core.cuda_unavailable_reason()
+
+
+def build_info() -> dict[str, str]:
+    """How the library was built.
+
+    Returns
+    -------
+    dict
+        ``version``, ``cuda_version`` (empty: without CUDA), ``compiler``, ``build_type``,
+        ``architectures``, ``commit``.
+    """
+    return _core.build_info()
+
+
+def supports(cc: tuple[int, int] | None = None) -> list[dict[str, str]]:
+    """The table of precisions and of the kernels that have them, asked of the registry.
+
+    Parameters
+    ----------
+    cc : (int, int), optional
+        Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. None: the
+        CPU.
+
+    Returns
+    -------
+    list of dict
+        ``precision``, ``accumulate``, ``operands`` and ``out`` (dtypes), ``family`` and ``kernel``
+        (the first that accepts a large product; empty: none) and ``reason`` (why there is none).
+    """
+    known = [known for known in _SHARED_MEMORY if cc is not None and known <= cc]
+    shared_memory = _SHARED_MEMORY[max(known, default=min(_SHARED_MEMORY))]
+    rows = []
+    for precision, accumulate, operands, out in _MODES:
+        row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}
+        row.update(family="", kernel="", reason="no kernel of this build has it")
+        mode = (operands, out, precision, accumulate)
+        try:
+            verdicts = _core.explain_example(*mode, cc, shared_memory)
+        except UnsupportedError as error:
+            verdicts = []
+            row["reason"] = str(error)
+        for verdict in verdicts:
+            if not verdict["reason"]:
+                row.update(family=verdict["family"], kernel=verdict["name"], reason="")
+                break
+        rows.append(row)
+    return rows
+
+
+# The compiled module lies beside lib/ and include/, in an editable installation too.
+_PREFIX = Path(_core.__file__).parent
+
+
+def get_include() -> str:
+    """Folder of the C++ headers (``#include "tcgemm/tcgemm.hpp"``)."""
+    return str(_PREFIX / "include")
+
+
+def get_library_dir() -> str:
+    """Folder of libtcgemm."""
+    return str(_PREFIX / "lib")
+
+
+def get_cmake_dir() -> str:
+    """Folder of tcgemm-config.cmake, for ``-Dtcgemm_DIR=``."""
+    return str(_PREFIX / "lib" / "cmake" / "tcgemm")
