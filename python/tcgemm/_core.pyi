@@ -3,7 +3,6 @@
 from typing import Any
 
 __version__: str
-__file__: str
 precisions: list[str]
 
 class DeviceArray:

@@ -18,7 +18,7 @@ def _name_of(dtype: Any) -> str:
         isinstance(dtype, str) and dtype == "bfloat16"
     ):  # a name that NumPy knows only once ml_dtypes is imported
         return "bfloat16"
-    return np.dtype(dtype).name
+    return str(np.dtype(dtype).name)
 
 
 def dtype_name(dtype: Any) -> str | None:

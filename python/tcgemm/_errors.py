@@ -66,3 +66,7 @@ class CudaError(TcgemmError, RuntimeError):
 
 class OutOfMemoryError(TcgemmError, MemoryError):
     """Memory could not be allocated; the message has the number of bytes."""
+
+
+for _name in __all__:
+    globals()[_name].__module__ = "tcgemm"  # what a traceback shows
