@@ -23,7 +23,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "modes(only=predicate): the modes that a test of `mode` is for")
+    config.addinivalue_line(
+        "markers", "modes(only=predicate): the modes that a test of `mode` is for"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

