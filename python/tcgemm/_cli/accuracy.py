@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from tcgemm._cli.backends import Backend
 from tcgemm._cli.modes import HALF_SUBNORMAL, UNIT_ROUNDOFF, Bounds, Mode
 
-_CHUNK_ELEMENTS = 1 << 26  # of B in FP64 at a time: 512 MiB
+_CHUNK_ELEMENTS = 1 << 25  # of B in FP64 at a time: 256 MiB
 _EXACT_SIDE = 16  # rows and columns whose results are compared in exact arithmetic for FP64
 
 
@@ -32,12 +31,11 @@ class Accuracy:
 
 
 def sample_rows(m: int, wanted: int, seed: int = 0) -> list[int]:
-    """`wanted` rows or more: one in each of as many strips (64 rows at most), and the last."""
-    strips = min(m, max(wanted, -(-m // 64)))
+    """About `wanted` rows: one of each strip of at most 64 rows, so that no tile is missed."""
+    height = max(1, min(64, m // wanted))
     rng = np.random.default_rng(seed)
-    edges = np.linspace(0, m, strips + 1)
-    rows = {int(rng.uniform(low, high)) for low, high in pairwise(edges)}
-    return sorted({min(row, m - 1) for row in rows} | {m - 1})
+    rows = {min(m - 1, start + int(rng.integers(height))) for start in range(0, m, height)}
+    return sorted(rows | {m - 1})
 
 
 def measure(

@@ -321,8 +321,8 @@ def _gpu_framework(device: str) -> Backend | None:
 def choose(framework: str | None = None, device: str | None = None) -> Backend:
     """The framework asked for on the device asked for; by default PyTorch or CuPy on GPU 0.
 
-    NumPy arrays are in the CPU's memory, but where there is a GPU tcgemm takes them through it,
-    unless the device asked for is "cpu". UsageError for what can't be had.
+    Arrays in the CPU's memory go through the GPU where there is one, unless the device asked for
+    is "cpu". UsageError for what can't be had.
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
         raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
@@ -360,7 +360,7 @@ def compute_capability(backend: Backend) -> tuple[int, int] | None:
         ordinal = int(backend.device[5:])
     else:
         chosen = os.environ.get("TCGEMM_DEVICE", "cuda:0")
-        if backend.name != "numpy" or chosen == "cpu":
+        if chosen == "cpu":
             return None
         ordinal = int(chosen.rpartition(":")[2])
     for device in gpu_devices():

@@ -59,6 +59,9 @@ def where(report: dict[str, Any]) -> str:
 def print_report(report: dict[str, Any]) -> None:
     heading(f"tcgemm bench: {report['suite']}")
     print(where(report))
+    cpu = report["machine"]["cpu"]
+    if report["device"] == "cpu" and (cpu.get("load") or 0) > 0.5 * cpu["threads"]:
+        print(f"the machine was busy ({cpu['load']:.1f} processes): take the times with caution")
     observed = report["machine"].get("observed")
     if observed and observed.get("clocks.sm") and observed.get("power.draw"):
         clock, power = observed["clocks.sm"], observed["power.draw"]

@@ -131,6 +131,8 @@ def _group(group: dict[str, Any]) -> list[Case]:
     unknown = set(layouts) - set(LAYOUTS)
     if unknown or fields.get("kind", "gemm") not in KINDS:
         raise ValueError(f"group {title!r}: unknown layout or kind")
+    if not sizes and not shapes:
+        raise ValueError(f"group {title!r}: neither sizes nor shapes")
     dimensions = [(size, size, size) for size in sizes] + [tuple(shape) for shape in shapes]
     return [
         Case(m, n, k, layout=layout, group=title, **fields)

@@ -28,7 +28,7 @@ _CPU_LADDER = (256, 512, 1024, 2048)  # NumPy operands take longer to make than 
 _GPU_LADDER = (*_CPU_LADDER, 4096, 8192)
 _ODD = (1023, 1027, 1025)  # m, n, k
 _CPU_SECONDS, _GPU_SECONDS = 0.5, 0.05  # for one product, at most
-_ORACLE_OPERATIONS = 4e9  # on the CPU, about 0.1 s
+_CPU_ORACLE_OPERATIONS, _GPU_ORACLE_OPERATIONS = 4e9, 3e11  # in FP64, about 0.1 s
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
                 shape = (arguments.size,) * 3
             try:
                 outcomes.append(multiply(backend, name, mode, shape))
-            except (tcgemm.TcgemmError, MemoryError) as error:
+            except (tcgemm.TcgemmError, RuntimeError, MemoryError) as error:
                 failures.append(f"{name} ({backend.name}): {type(error).__name__}: {error}")
     _print(outcomes, backends)
     return _verdict(outcomes, failures)
@@ -95,7 +95,8 @@ def multiply(
     plan = tcgemm.plan(a, b, out=out, **mode.arguments)
     seconds = _time(backend, plan)
     limits = bounds(mode, k, compute_capability(backend))
-    rows = None if backend.on_gpu else max(16, int(_ORACLE_OPERATIONS / (4 * n * k)))
+    operations = _GPU_ORACLE_OPERATIONS if backend.on_gpu else _CPU_ORACLE_OPERATIONS
+    rows = max(16, int(operations / (4 * n * k)))
     seen = accuracy.measure(backend, a, b, out, mode, limits, rows=rows)
     return Outcome(name, backend.name, (m, n, k), mode.result_dtype, plan.kernel, seconds, seen)
 
@@ -137,9 +138,10 @@ def _time(backend: Backend, plan: Any, samples: int = 5) -> float:
 def _where(backends: list[Backend]) -> str:
     gpus = gpu_devices()
     if compute_capability(backends[0]) is None:
-        why = "no usable GPU here: " if not gpus else ""
+        reason = tcgemm.cuda_unavailable_reason()
         name, threads = machine.cpu_name(), machine.cpu_count()
-        return f"{why}the host family computes, on {name}, {threads} threads\n"
+        why = f"no usable GPU: {reason}\n" if reason else ""
+        return f"{why}on the CPU, {name}, {threads} threads\n"
     ordinal = int(backends[0].device[5:]) if backends[0].on_gpu else 0
     gpu = next(entry for entry in gpus if entry["ordinal"] == ordinal)
     arrays = " and ".join(backend.name for backend in backends)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from typing import Any
 
 import numpy as np
 
 import tcgemm
 from tcgemm._cli import machine
-from tcgemm._cli.backends import NumpyBackend, gpu_devices
+from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
 from tcgemm._cli.report import BAD, Table, heading
 
@@ -18,10 +19,15 @@ _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print one JSON object")
+    form.add_argument("--support", action="store_true", help="print the support table as Markdown")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.support:
+        print("\n".join(_support_table(support(), "").markdown()))
+        return 0
     facts = collect()
     if arguments.json:
         print(json.dumps(facts, indent=2))
@@ -31,23 +37,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def collect() -> dict[str, Any]:
-    gpus = gpu_devices()
     return {
         "versions": machine.versions(),
         "build": tcgemm.build_info(),
         "cpu": {"name": machine.cpu_name(), "threads": machine.cpu_count()},
         "driver": machine.driver_version(),
         "devices": tcgemm.devices(),
+        "no_gpu_because": tcgemm.cuda_unavailable_reason(),
         "kernels": tcgemm.kernels(),
-        "support": {
-            "cpu": tcgemm.supports(None),
-            **{
-                f"cuda:{gpu['ordinal']}": tcgemm.supports(tuple(gpu["compute_capability"]))
-                for gpu in gpus
-            },
-        },
+        "support": support(),
         "environment": machine.environment(),
         "self_test": [self_test(name, mode) for name, mode in MODES.items()],
+    }
+
+
+def support() -> dict[str, list[dict[str, str]]]:
+    """tcgemm.supports() for the CPU and for each GPU this build or this machine has code for."""
+    built = re.findall(r"(\d+)(\d)", tcgemm.build_info()["architectures"])
+    here = (device["compute_capability"] for device in tcgemm.devices())
+    capabilities = {(int(major), int(minor)) for major, minor in (*built, *here)}
+    return {
+        "CPU": tcgemm.supports(None),
+        **{f"{cc[0]}.{cc[1]}": tcgemm.supports(cc) for cc in sorted(capabilities)},
     }
 
 
@@ -86,8 +97,8 @@ def _print(facts: dict[str, Any]) -> None:
         cells = [str(kernel[key] or "-") for key in ("family", "name", "tile", "architectures")]
         kernels.add(*cells)
     kernels.print()
-    for place, rows in facts["support"].items():
-        _print_support(place, rows)
+    title = "\nFamily that computes it, on the CPU and by compute capability of the GPU"
+    _support_table(facts["support"], title).print()
     tests = Table(["<mode", "<result", "<kernel", "<message"], "\nSelf-test")
     for test in facts["self_test"]:
         passed = ("ok" if test["kernel"] else "skipped") if test["ok"] else "FAILED"
@@ -110,8 +121,10 @@ def _summary(facts: dict[str, Any]) -> dict[str, str]:
         "architectures": build.get("architectures") or "-",
         "compiler": f"{build.get('compiler', '-')}, {build.get('build_type', '-')}",
         "commit": build.get("commit") or "-",
-        "driver": facts["driver"] or "no NVIDIA driver found",
+        "driver": facts["driver"] or "-",
     }
+    if facts["no_gpu_because"]:
+        pairs["no usable GPU"] = facts["no_gpu_because"]
     variables = facts["environment"]
     pairs["environment"] = ", ".join(f"{key}={value}" for key, value in variables.items()) or "-"
     return pairs
@@ -140,11 +153,10 @@ def _print_devices(devices: list[dict[str, Any]], cpu: dict[str, Any]) -> None:
     table.print()
 
 
-def _print_support(place: str, rows: list[dict[str, Any]]) -> None:
-    if not rows:
-        return
-    columns = list(rows[0])
-    table = Table([f"<{column}" for column in columns], f"\nSupport on {place}")
-    for row in rows:
-        table.add(*(str("-" if row[column] in (None, "") else row[column]) for column in columns))
-    table.print()
+def _support_table(tables: dict[str, list[dict[str, str]]], title: str) -> Table:
+    """A row for each mode, a column for the CPU and for each compute capability."""
+    table = Table(["<precision", "<sums", "<A, B", "<D", *(f"<{place}" for place in tables)], title)
+    for rows in zip(*tables.values(), strict=True):
+        mode = [rows[0][key] for key in ("precision", "accumulate", "operands", "out")]
+        table.add(*mode, *(row["family"] or "-" for row in rows))
+    return table

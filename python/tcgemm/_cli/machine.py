@@ -93,6 +93,14 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
+def load() -> float | None:
+    """Processes that ran or waited to run in the last minute, on average."""
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
 def describe(device: str) -> dict[str, Any]:
     """What a result file says of where it was made. `device`: "cpu" or "cuda:N"."""
     build = tcgemm.build_info()
@@ -102,7 +110,7 @@ def describe(device: str) -> dict[str, Any]:
         "build": build,
         "versions": versions(),
         "environment": environment(),
-        "cpu": {"name": cpu_name(), "threads": cpu_count()},
+        "cpu": {"name": cpu_name(), "threads": cpu_count(), "load": load()},
     }
     if device != "cpu":
         ordinal = int(device.rpartition(":")[2])

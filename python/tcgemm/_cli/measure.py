@@ -47,6 +47,8 @@ def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = Tru
     try:
         if not backend.has_dtype(case.dtype):
             raise tcgemm.UnsupportedError(f"{backend.name} has no {case.dtype} here")
+        if case.family not in (None, *(kernel["family"] for kernel in tcgemm.kernels())):
+            raise tcgemm.NoKernelError(f"family {case.family} is not in this build")
         with forced_family(case.family):
             measured = _measure_pack if case.kind == "pack" else _measure_gemm
             row.update(measured(backend, case, seconds, with_peers))
@@ -60,29 +62,42 @@ def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = Tru
 
 
 class _Operands:
-    """Sets of A, B and one result for each contender, more than fit into the cache."""
+    """Sets of A, B and a result for each contender: one set, until there are to be more."""
 
-    def __init__(self, backend: Backend, case: Case, results: Sequence[str]) -> None:
-        per_set = case.bytes + sum(case.m * case.n * ITEM_BYTES[dtype] for dtype in results)
-        self.count = timing.operand_sets(backend, per_set)
-        layout_a, layout_b = case.layout[0], case.layout[1]
-        shape = (case.m, case.n)
-        self.a, self.b = [], []
-        self.results: list[list[Any]] = [[] for _ in results]
-        for index in range(self.count):
-            self.a.append(backend.matrix(case.m, case.k, case.dtype, layout_a, 2 * index + 1))
-            self.b.append(backend.matrix(case.k, case.n, case.dtype, layout_b, 2 * index + 2))
-            for made, dtype in zip(self.results, results, strict=True):
-                made.append(backend.empty(shape, dtype))
-                backend.poison(made[-1])
+    def __init__(self, backend: Backend, case: Case, result_dtypes: Sequence[str]) -> None:
+        self._backend, self._case, self._dtypes = backend, case, result_dtypes
+        self.a: list[Any] = []
+        self.b: list[Any] = []
+        self.results: list[list[Any]] = [[] for _ in result_dtypes]
+        self._add()
+
+    @property
+    def count(self) -> int:
+        return len(self.a)
+
+    def fill(self) -> None:
+        """More sets, until they exceed the cache."""
+        case = self._case
+        result_bytes = sum(case.m * case.n * ITEM_BYTES[dtype] for dtype in self._dtypes)
+        wanted = timing.operand_sets(self._backend, case.bytes + result_bytes)
+        while self.count < wanted:
+            self._add()
+
+    def _add(self) -> None:
+        backend, case, seed = self._backend, self._case, 2 * self.count
+        self.a.append(backend.matrix(case.m, case.k, case.dtype, case.layout[0], seed))
+        self.b.append(backend.matrix(case.k, case.n, case.dtype, case.layout[1], seed + 1))
+        for made, dtype in zip(self.results, self._dtypes, strict=True):
+            made.append(backend.empty((case.m, case.n), dtype))
+            backend.poison(made[-1])
 
 
 def _measure_gemm(backend: Backend, case: Case, seconds: float, with_peers: bool) -> Row:
-    rivals = peers(backend, case) if with_peers else []
+    rivals, refused = _willing(backend, case, peers(backend, case) if with_peers else [])
     operands = _Operands(
         backend, case, [case.mode.result_dtype, *(rival.result_dtype for rival in rivals)]
     )
-    plan, ours = _ours(case, operands, operands.results[0])
+    plan, ours = _ours(case, operands)
     contenders = [ours]
     for rival, results in zip(rivals, operands.results[1:], strict=True):
         works = _peer_works(rival, operands, results)
@@ -119,6 +134,7 @@ def _measure_gemm(backend: Backend, case: Case, seconds: float, with_peers: bool
         "elements_checked": seen.compared,
         "kept": over_bound <= 1,
         "peers": {},
+        "peers_refused": refused,
     }
     for rival, contender, checked in zip(rivals, contenders[1:], rival_checks, strict=True):
         row["peers"][rival.name] = {
@@ -136,8 +152,9 @@ def _measure_gemm(backend: Backend, case: Case, seconds: float, with_peers: bool
     return row
 
 
-def _ours(case: Case, operands: _Operands, results: Sequence[Any]) -> tuple[Any, Contender]:
-    arguments = case.mode.arguments
+def _ours(case: Case, operands: _Operands) -> tuple[Any, Contender]:
+    """A plan, made before there is more than one set of operands: it may be refused."""
+    arguments, results = case.mode.arguments, operands.results[0]
     plan = tcgemm.plan(operands.a[0], operands.b[0], out=results[0], **arguments)
     if case.family is not None and plan.family != case.family:
         raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
@@ -148,10 +165,29 @@ def _ours(case: Case, operands: _Operands, results: Sequence[Any]) -> tuple[Any,
     def call(a: Any, b: Any, d: Any) -> None:
         tcgemm.matmul(a, b, out=d, **arguments)
 
+    operands.fill()
     sets = list(zip(operands.a, operands.b, results, strict=True))
     kernels: list[Work] = [partial(execute, *operand_set) for operand_set in sets]
     calls: list[Work] = [partial(call, *operand_set) for operand_set in sets]
     return plan, Contender("tcgemm", kernels, calls)
+
+
+def _willing(
+    backend: Backend, case: Case, rivals: Sequence[Peer]
+) -> tuple[list[Peer], dict[str, str]]:
+    """The peers that take the dtypes and layouts of a case, and why others do not."""
+    willing, refused = [], {}
+    for rival in rivals:
+        m, n, k = (min(size, 64) + size % 8 for size in (case.m, case.n, case.k))
+        a = backend.matrix(m, k, case.dtype, case.layout[0], 0)
+        b = backend.matrix(k, n, case.dtype, case.layout[1], 1)
+        try:
+            rival.product(a, b, backend.empty((m, n), rival.result_dtype))
+        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+            refused[rival.name] = str(error).splitlines()[0]
+        else:
+            willing.append(rival)
+    return willing, refused
 
 
 def _peer_works(rival: Peer, operands: _Operands, results: Sequence[Any]) -> list[Work]:
@@ -174,9 +210,9 @@ def _measure_pack(backend: Backend, case: Case, seconds: float, _: bool) -> Row:
     wide_case = replace(case, out_dtype="float32")
     narrow_case = replace(wide_case, dtype=compute, precision=None)
     operands = _Operands(backend, wide_case, ["float32"])
-    plan, whole = _ours(wide_case, operands, operands.results[0])
+    plan, whole = _ours(wide_case, operands)
     narrow_operands = _Operands(backend, narrow_case, ["float32"])
-    product_plan, product = _ours(narrow_case, narrow_operands, narrow_operands.results[0])
+    product_plan, product = _ours(narrow_case, narrow_operands)
     elements = (case.m + case.n) * case.k
     moved = elements * (ITEM_BYTES[case.dtype] + ITEM_BYTES[compute])
     copied = operands.a[0]

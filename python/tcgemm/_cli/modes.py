@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 U16, U32, U64 = 2.0**-11, 2.0**-24, 2.0**-53
 
@@ -52,7 +53,7 @@ class Mode:
     out_dtype: str | None = None
 
     @property
-    def arguments(self) -> dict[str, str]:
+    def arguments(self) -> dict[str, Any]:
         """Keyword arguments for matmul, gemm and plan."""
         given = {
             "precision": self.precision,

@@ -55,6 +55,11 @@ class Table:
         body += [line(row) for row, _ in self.rows]
         return [self.title, *body] if self.title else body
 
+    def markdown(self) -> list[str]:
+        names = [column.removeprefix("<") for column in self.columns]
+        rules = ["---" if column.startswith("<") else "---:" for column in self.columns]
+        return [f"| {' | '.join(row)} |" for row in (names, rules, *(row for row, _ in self.rows))]
+
     def _print_rich(self) -> None:
         table = importlib.import_module("rich.table").Table(
             title=self.title or None, title_justify="left", title_style="bold"

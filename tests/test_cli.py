@@ -1,0 +1,240 @@
+"""`python -m tcgemm`: info, demo and verify, on the CPU and, where there is one, on a GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tcgemm
+from tcgemm._cli import main
+from tcgemm._cli.modes import MODES
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """The commands may change this variable; here it is set, and restored afterwards."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+
+
+class Damaged:
+    """A plan whose results are wrong in one element."""
+
+    def __init__(self, plan, out):
+        self._plan, self._out = plan, out
+
+    def __getattr__(self, name):
+        return getattr(self._plan, name)
+
+    def execute(self, *arguments, **keywords):
+        result = self._plan.execute(*arguments, **keywords)
+        result[-1, -1] += 1000
+        return result
+
+
+@pytest.fixture
+def damaged(monkeypatch):
+    make = tcgemm.plan
+    monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k), k["out"]))
+
+
+def run(capsys, *arguments):
+    status = main(arguments)
+    return status, capsys.readouterr()
+
+
+def test_no_command_prints_help(capsys):
+    status, output = run(capsys)
+    assert status == 0
+    assert "usage: python -m tcgemm" in output.out
+    for command in ("info", "demo", "verify", "bench"):
+        assert command in output.out
+
+
+@pytest.mark.parametrize("command", ["info", "demo", "verify", "bench"])
+def test_help_of_each_command(capsys, command):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"python -m tcgemm {command}" in capsys.readouterr().out
+
+
+def test_runs_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "tcgemm", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"tcgemm {tcgemm.__version__}"
+
+
+def test_a_closed_pipe_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tcgemm", "info"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    errors = process.stderr.read().decode()
+    process.stderr.close()
+    process.wait()
+    assert "Traceback" not in errors
+
+
+def test_info_names_what_there_is(capsys):
+    status, output = run(capsys, "info")
+    assert status == 0
+    assert tcgemm.__version__ in output.out
+    for kernel in tcgemm.kernels():
+        assert kernel["name"] in output.out
+    for mode in MODES:
+        assert mode in output.out
+
+
+def test_info_json(capsys):
+    status, output = run(capsys, "info", "--json")
+    facts = json.loads(output.out)
+    assert status == 0
+    assert facts["versions"]["numpy"] == np.__version__
+    assert facts["kernels"] == tcgemm.kernels()
+    assert facts["support"]["CPU"] == tcgemm.supports(None)
+    assert facts["environment"]["TCGEMM_DEVICE"] == "cpu"
+    assert [test["mode"] for test in facts["self_test"]] == list(MODES)
+    assert all(test["ok"] for test in facts["self_test"])
+
+
+def test_info_support_is_markdown_of_the_registry(capsys):
+    status, output = run(capsys, "info", "--support")
+    lines = output.out.splitlines()
+    assert status == 0
+    assert len(lines) == 2 + len(tcgemm.supports(None))
+    assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
+
+
+def test_info_fails_where_the_self_test_does(capsys, damaged):
+    status, output = run(capsys, "info")
+    assert status == 1
+    assert "FAILED" in output.out
+
+
+def test_demo_runs_every_mode(capsys):
+    status, output = run(capsys, "demo", "--size", "96")
+    assert status == 0
+    rows = [line for line in output.out.splitlines() if line.split(" ")[0] in MODES]
+    assert {row.split()[0] for row in rows} >= set(MODES) - {"bf16"}  # without ml_dtypes
+    assert all(row.endswith("yes") for row in rows)
+    assert "1023x1027x1025" in output.out
+    assert "keep their promise" in output.out
+
+
+def test_demo_finds_one_wrong_element(capsys, damaged):
+    status, output = run(capsys, "demo", "--size", "96")
+    assert status == 1
+    assert "promises broken" in output.out
+    assert " NO" in output.out
+
+
+def test_demo_reports_a_mode_that_fails_and_goes_on(capsys, monkeypatch):
+    make = tcgemm.plan
+
+    def no_int8(a, *arguments, **keywords):
+        if a.dtype == np.int8:
+            raise tcgemm.NoKernelError("no kernel for int8")
+        return make(a, *arguments, **keywords)
+
+    monkeypatch.setattr(tcgemm, "plan", no_int8)
+    status, output = run(capsys, "demo", "--size", "32")
+    assert status == 1
+    assert "FAILED: int8 (numpy): NoKernelError: no kernel for int8" in output.out
+    assert "fp16-sum-fp16" in output.out
+
+
+def test_verify_keeps_every_promise(capsys):
+    status, output = run(capsys, "verify", "--k", "1,17,256", "--json")
+    results = json.loads(output.out)["results"]
+    assert status == 0
+    assert {result["k"] for result in results} == {1, 17, 256}
+    done = [result for result in results if "kept" in result]
+    assert {result["mode"] for result in done} >= set(MODES) - {"bf16"}
+    assert all(result["kept"] and result["gate_kept"] for result in done)
+    gated = [result for result in done if result["error_over_gate"] is not None]
+    assert {result["data"] for result in gated} == {"U(0,1)"}
+    exact = [result for result in done if result["data"] == "integers"]
+    assert all(result["error"] == 0 for result in exact)
+
+
+def test_verify_finds_one_wrong_element(capsys, damaged):
+    status, output = run(capsys, "verify", "--k", "64", "--modes", "fp32,int8")
+    assert status == 1
+    assert "BROKEN" in output.out
+
+
+def test_verify_forces_families(capsys, tmp_path):
+    file = tmp_path / "verify.json"
+    arguments = ["verify", "--k", "16", "--modes", "fp32", "--families", "host"]
+    status, output = run(capsys, *arguments, "--json", str(file))
+    results = json.loads(file.read_text())["results"]
+    assert status == 0
+    assert "family host, forced" in output.out
+    assert all(result["kernel"].startswith("host") for result in results)
+
+
+def test_verify_plot(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "verify.png"
+    status, _ = run(capsys, "verify", "--k", "16,64", "--modes", "fp32,fp16", "--plot", str(file))
+    assert status == 0
+    assert file.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["demo", "--size", "0"], "--size 0"),
+        (["demo", "--device", "gpu"], "--device gpu"),
+        (["demo", "--device", "cuda:99"], "--device cuda:99"),
+        (["verify", "--modes", "fp33"], "--modes fp33"),
+        (["verify", "--families", "sm00"], "--families sm00"),
+        (["verify", "--k", "4:1"], "--k 4:1"),
+        (["verify", "--m", "0"], "--m 0"),
+    ],
+)
+def test_wrong_arguments_are_named(capsys, arguments, named):
+    status, output = run(capsys, *arguments)
+    assert status == 2
+    assert output.err.startswith("tcgemm: error: ")
+    assert named in output.err
+    assert "Traceback" not in output.err
+
+
+def test_an_unexpected_error_is_one_line(capsys, monkeypatch):
+    def broken():
+        raise KeyError("sm_count")
+
+    monkeypatch.setattr(tcgemm, "devices", broken)
+    status, output = run(capsys, "info")
+    assert status == 1
+    assert "KeyError: 'sm_count'" in output.err
+    assert "--debug" in output.err
+    assert "Traceback" not in output.err
+    with pytest.raises(KeyError):
+        main(["--debug", "info"])
+
+
+@pytest.mark.gpu
+def test_demo_on_the_gpu(capsys, monkeypatch):
+    monkeypatch.delenv("TCGEMM_DEVICE")
+    status, output = run(capsys, "demo", "--size", "256")
+    assert status == 0
+    assert "keep their promise" in output.out
+    assert "host_" not in output.out
+
+
+@pytest.mark.gpu
+def test_verify_on_the_gpu(capsys, monkeypatch):
+    monkeypatch.delenv("TCGEMM_DEVICE")
+    status, output = run(capsys, "verify", "--k", "16,1000", "--json")
+    results = json.loads(output.out)["results"]
+    assert status == 0
+    assert not any(result.get("kernel", "").startswith("host") for result in results)

@@ -1,0 +1,274 @@
+"""`python -m tcgemm bench`: cases, suites, timing, results and plots."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import numpy as np
+import pytest
+import tcgemm
+from tcgemm._cli import main, timing
+from tcgemm._cli.backends import NumpyBackend
+from tcgemm._cli.bench_report import geometric_mean
+from tcgemm._cli.cases import Case, load_suite, parse_sizes, suite_names
+from tcgemm._cli.measure import forced_family, measure
+from tcgemm._cli.report import Table, UsageError, digits, duration, fraction, rate
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch):
+    """The commands may change this variable; here it is set, and restored afterwards."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+
+
+FAST = ["bench", "--seconds", "0.02"]
+
+
+def run(capsys, *arguments):
+    status = main(arguments)
+    return status, capsys.readouterr()
+
+
+def test_sizes_are_lists_and_ranges():
+    assert parse_sizes("256", "--m") == [256]
+    assert parse_sizes("256,512", "--m") == [256, 512]
+    assert parse_sizes("1:9:4", "--m") == [1, 5, 9]
+    assert parse_sizes("8,1:3", "--m") == [8, 1, 2, 3]
+    for wrong in ("", "0", "-1", "a", "4:1", "1:4:0", "1:2:3:4"):
+        with pytest.raises(UsageError, match="--m"):
+            parse_sizes(wrong, "--m")
+
+
+def test_results_have_every_row(capsys, tmp_path):
+    file = tmp_path / "bench.json"
+    arguments = ["--m", "5:7", "--n", "33", "--k", "20", "--dtype", "float32,int8"]
+    arguments += ["--layout", "nn,tt", "--json", str(file)]
+    status, output = run(capsys, *FAST, *arguments)
+    report = json.loads(file.read_text())
+    assert status == 0
+    assert len(report["rows"]) == 3 * 2 * 2
+    for row in report["rows"]:
+        assert row["kept"]
+        assert row["error_over_bound"] <= 1
+        assert row["kernel"].startswith("host")
+        low, middle, high = row["ours"]["kernel_us"]
+        assert 0 < low <= middle <= high
+        assert row["ratio"] == row["peers"]["numpy"]["ratio"][1]
+        assert row["lost"] == (row["ratio"] < 1)
+    assert report["machine"]["versions"]["tcgemm"] == tcgemm.__version__
+    assert "geometric mean" in output.out
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_results_are_shown_again(capsys, tmp_path):
+    file, plot = tmp_path / "bench.json", tmp_path / "bench.png"
+    status, first = run(capsys, *FAST, "--sizes", "16,40", "--json", str(file))
+    assert status == 0
+    status, again = run(capsys, "bench", "--from-json", str(file))
+    assert status == 0
+    assert again.out == first.out
+    pytest.importorskip("matplotlib")
+    status, _ = run(capsys, "bench", "--from-json", str(file), "--plot", str(plot))
+    assert status == 0
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_wrong_result_fails_whatever_its_speed(capsys, monkeypatch, tmp_path):
+    multiply = tcgemm.matmul
+
+    def wrong(*arguments, **keywords):
+        result = multiply(*arguments, **keywords)
+        result[0, 0] += 1
+        return result
+
+    monkeypatch.setattr(tcgemm, "matmul", wrong)
+    status, output = run(capsys, *FAST, "--sizes", "24")
+    assert status == 1
+    assert "WRONG" in output.out
+
+
+def test_a_row_that_cannot_run_is_shown_with_its_reason(capsys):
+    status, output = run(capsys, *FAST, "--sizes", "16", "--accumulate", "promoted")
+    assert status == 0
+    assert "not run: 16 nn: " in output.out
+    assert "1 not run" in output.out
+
+
+def test_precision_with_a_conversion(capsys, tmp_path):
+    file = tmp_path / "bench.json"
+    arguments = ["--sizes", "48", "--precision", "fp16", "--json", str(file)]
+    status, _ = run(capsys, *FAST, *arguments)
+    row = json.loads(file.read_text())["rows"][0]
+    assert status == 0
+    assert row["precision"] == "fp16"
+    assert row["peers"]["numpy"]["how"] == "np.matmul(a, b) in float32"
+
+
+def test_every_suite_loads_and_names_its_groups():
+    assert set(suite_names()) >= {"foundation", "quick", "cpu"}
+    for name in suite_names():
+        suite = load_suite(name)
+        assert suite.cases
+        assert suite.description
+        assert all(case.group and case.m > 0 and len(case.layout) == 2 for case in suite.cases)
+
+
+def test_foundation_has_what_was_agreed():
+    cases = load_suite("foundation").cases
+    for family, dtype, precision in [
+        ("sm70_wmma", "float16", None),
+        ("sm70_wmma", "float32", "fp16"),
+        ("simt", "float32", None),
+    ]:
+        rows = [
+            case
+            for case in cases
+            if (case.family, case.dtype, case.precision) == (family, dtype, precision)
+        ]
+        squares = {case.m for case in rows if case.square}
+        assert squares >= {256, 512, 1024, 2048, 4096, 8192, 16384, 255, 1023, 4097}
+        assert any(min(case.m, case.n) <= 64 for case in rows)
+
+
+def test_a_suite_of_ones_own(capsys, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'description = "mine"\n[[groups]]\ntitle = "tiny"\ndtype = "float64"\n'
+        'sizes = [8]\nshapes = [[3, 4, 5]]\nlayouts = ["nn", "tn"]\n'
+    )
+    status, output = run(capsys, *FAST, "--suite", str(file))
+    assert status == 0
+    assert "tcgemm bench: mine" in output.out
+    assert "3x4x5" in output.out
+    assert "4 rows measured" in output.out
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["groups = 3", "not toml", '[[groups]]\ntitle = "x"\nshape = [1]', "[[groups]]\nsizes = [1]"],
+)
+def test_a_suite_that_is_none(capsys, tmp_path, text):
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    status, output = run(capsys, "bench", "--suite", str(file))
+    assert status == 2
+    assert "not a suite" in output.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "--suite, --sizes"),
+        (["--suite", "nosuch"], "cpu, foundation, quick"),
+        (["--suite", "cpu", "--dtype", "int8"], "--dtype"),
+        (["--m", "4"], "--m, --n and --k"),
+        (["--sizes", "x"], "--sizes x"),
+        (["--sizes", "4", "--layout", "nx"], "--layout nx"),
+        (["--sizes", "4", "--dtype", "float31"], "--dtype float31"),
+        (["--sizes", "4", "--precision", "fp17"], "--precision fp17"),
+        (["--sizes", "4", "--families", "sm00"], "--families sm00"),
+        (["--sizes", "4", "--seconds", "0"], "--seconds"),
+        (["--sizes", "4", "--json", "/nosuch/file.json"], "--json /nosuch/file.json"),
+        (["--from-json", "/nosuch/file.json"], "--from-json /nosuch/file.json"),
+    ],
+)
+def test_wrong_arguments_are_named(capsys, arguments, named):
+    status, output = run(capsys, "bench", *arguments)
+    assert status == 2
+    assert named in output.err
+    assert "Traceback" not in output.err
+
+
+def test_a_forced_family_is_restored(monkeypatch):
+    import os
+
+    with forced_family("host"):
+        assert os.environ["TCGEMM_FORCE_FAMILY"] == "host"
+    assert "TCGEMM_FORCE_FAMILY" not in os.environ
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", "simt")
+    with forced_family("host"), forced_family(None):
+        assert os.environ["TCGEMM_FORCE_FAMILY"] == "host"
+    assert os.environ["TCGEMM_FORCE_FAMILY"] == "simt"
+
+
+def test_a_family_that_refuses_is_not_run():
+    row = measure(NumpyBackend(), Case(8, 8, 8, family="nosuch"), 0.01)
+    assert row["not_run"] == "family nosuch is not in this build"
+    assert "kept" not in row
+
+
+def test_contenders_take_turns_on_the_same_sets():
+    seen = []
+    work = {name: [lambda n=name, i=i: seen.append((n, i)) for i in range(3)] for name in "ab"}
+    contenders = [timing.Contender(name, works, works) for name, works in work.items()]
+    timing.time_kernels(NumpyBackend(), contenders, 0.05)
+    assert {index for _, index in seen} == {0, 1, 2}
+    for contender in contenders:
+        assert contender.launches % 3 == 0
+        assert len(contender.kernel_seconds) >= 5
+    assert len(contenders[0].kernel_seconds) == len(contenders[1].kernel_seconds)
+
+
+def test_times_are_those_of_the_work():
+    works = [lambda: time.sleep(0.02)]
+    contender = timing.Contender("sleeper", works, works)
+    timing.time_kernels(NumpyBackend(), [contender], 0.01)
+    timing.time_calls(NumpyBackend(), [contender], 0.01)
+    for values in (contender.kernel_seconds, contender.call_seconds):
+        assert 0.02 <= timing.quartiles(values)[1] < 0.2
+
+
+def test_ratio_is_paired_by_rounds():
+    low, middle, high = timing.ratio([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
+    assert (low, middle, high) == (2.0, 2.0, 2.0)
+
+
+def test_operand_sets_exceed_the_cache():
+    backend = NumpyBackend()
+    sets = timing.operand_sets(backend, 1 << 20)
+    assert sets == 512 or sets << 20 > 2 * backend.cache_bytes()
+    assert timing.operand_sets(backend, 1 << 50) == 1
+
+
+def test_geometric_mean():
+    assert geometric_mean([0.5, 2.0]) == pytest.approx(1.0)
+    assert np.isnan(geometric_mean([]))
+
+
+def test_numbers_for_people():
+    assert duration(1.5) == "1.50 s"
+    assert duration(0.0123) == "12.3 ms"
+    assert duration(4.2e-7) == "0.420 us"
+    assert rate(2e12, 1.0) == "2.00 TFLOP/s"
+    assert rate(2e9, 1.0, "OP") == "2.00 GOP/s"
+    assert digits(123456) == "123456"
+    assert fraction(0) == "exact"
+    assert fraction(None) == "inf"
+    assert fraction(0.25) == "0.250"
+
+
+def test_a_plain_table_is_aligned():
+    table = Table(["<name", "value"])
+    table.add("a", "1")
+    table.add("long", "1000")
+    assert table.lines() == ["name  value", "----  -----", "a         1", "long   1000"]
+    assert table.markdown()[1] == "| --- | ---: |"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("framework", ["torch", "cupy"])
+def test_bench_on_the_gpu(capsys, tmp_path, monkeypatch, framework):
+    pytest.importorskip(framework)
+    monkeypatch.delenv("TCGEMM_DEVICE")
+    file = tmp_path / "bench.json"
+    arguments = ["--sizes", "128,130", "--dtype", "float16,float32", "--framework", framework]
+    status, _ = run(capsys, *FAST, *arguments, "--json", str(file))
+    report = json.loads(file.read_text())
+    assert status == 0
+    assert report["device"] == "cuda:0"
+    for row in report["rows"]:
+        assert row["kept"]
+        assert row["peer"] == "cublas"
+        assert row["ours"]["method"] == "graph"
