@@ -354,17 +354,16 @@ def gpu_devices() -> list[dict[str, Any]]:
     return [device for device in tcgemm.devices() if device["ordinal"] >= 0]
 
 
-def compute_capability(backend: Backend) -> tuple[int, int] | None:
-    """Of the GPU that computes for this backend; None where the CPU does."""
+def gpu_of(backend: Backend) -> dict[str, Any] | None:
+    """The entry of tcgemm.devices() that computes for this backend; None where the CPU does."""
     if backend.on_gpu:
-        ordinal = int(backend.device[5:])
-    else:
-        chosen = os.environ.get("TCGEMM_DEVICE", "cuda:0")
-        if chosen == "cpu":
-            return None
-        ordinal = int(chosen.rpartition(":")[2])
-    for device in gpu_devices():
-        if device["ordinal"] == ordinal:
-            major, minor = device["compute_capability"]
-            return int(major), int(minor)
-    return None
+        place = backend.device
+    else:  # arrays in the CPU's memory go through a GPU
+        place = os.environ.get("TCGEMM_DEVICE", "cuda:0")
+    found = [gpu for gpu in gpu_devices() if place == f"cuda:{gpu['ordinal']}"]
+    return found[0] if found else None
+
+
+def compute_capability(backend: Backend) -> tuple[int, int] | None:
+    gpu = gpu_of(backend)
+    return None if gpu is None else tuple(gpu["compute_capability"])

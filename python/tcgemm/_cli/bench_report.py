@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tcgemm._cli.cases import Case
@@ -157,26 +158,36 @@ def _print_summary(rows: Sequence[Row]) -> None:
     done = [row for row in rows if "not_run" not in row]
     products = [row for row in done if "ratio" in row and case_of(row).kind == "gemm"]
     print(f"\n{len(done)} rows measured, {len(rows) - len(done)} not run")
-    by_peer: dict[str, list[Row]] = {}
-    for row in products:
-        for name in row["peers"]:
-            by_peer.setdefault(name, []).append(row)
-    for name, compared in by_peer.items():
-        ratios = [row["peers"][name]["ratio"][1] for row in compared]
+    for name in dict.fromkeys(name for row in products for name in row["peers"]):
+        compared = [row for row in products if name in row["peers"]]
+        _print_comparison(name, "all rows", compared)
+        titles = list(dict.fromkeys(case_of(row).group for row in compared))
+        for title in titles if len(titles) > 1 else []:
+            _print_comparison(name, title, [row for row in compared if case_of(row).group == title])
         lost = sorted(
-            (row for row in compared if row["peers"][name]["ratio"][1] < 1),
-            key=lambda row: float(row["peers"][name]["ratio"][1]),
+            (row for row in compared if _ratio(row, name) < 1), key=partial(_ratio, peer=name)
         )
-        print(
-            f"against {name}: geometric mean {geometric_mean(ratios):.2f}, minimum"
-            f" {min(ratios):.2f}, maximum {max(ratios):.2f}, lost {len(lost)} of {len(ratios)}"
-        )
+        if lost:
+            print(f"  lost to {name}, the worst first:")
         for row in lost:
             case = case_of(row)
-            ratio = row["peers"][name]["ratio"][1]
-            print(f"  {ratio:.2f}  {case.size} {case.layout}  {case.group}")
+            print(f"    {_ratio(row, name):.2f}  {case.size} {case.layout}  {case.group}")
     wrong = [row for row in done if not row["kept"]]
     for row in wrong:
         print(f"WRONG RESULT: {case_of(row).size} {case_of(row).layout} {row['kernel']}")
     if done and not wrong:
         print("every timed result is within its bound")
+
+
+def _ratio(row: Row, peer: str) -> float:
+    return float(row["peers"][peer]["ratio"][1])
+
+
+def _print_comparison(peer: str, title: str, rows: Sequence[Row]) -> None:
+    ratios = [_ratio(row, peer) for row in rows]
+    lost = sum(ratio < 1 for ratio in ratios)
+    indent = "" if title == "all rows" else "  "
+    print(
+        f"{indent}against {peer}, {title}: geometric mean {geometric_mean(ratios):.2f}, minimum"
+        f" {min(ratios):.2f}, maximum {max(ratios):.2f}, lost {lost} of {len(ratios)}"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import tcgemm
 from tcgemm._cli import accuracy, machine, timing
 from tcgemm._cli.accuracy import Accuracy
-from tcgemm._cli.backends import Backend, NumpyBackend, choose, compute_capability, gpu_devices
+from tcgemm._cli.backends import Backend, NumpyBackend, choose, compute_capability, gpu_of
 from tcgemm._cli.modes import MODES, Mode, bounds
 from tcgemm._cli.report import (
     BAD,
@@ -136,16 +136,13 @@ def _time(backend: Backend, plan: Any, samples: int = 5) -> float:
 
 
 def _where(backends: list[Backend]) -> str:
-    gpus = gpu_devices()
-    if compute_capability(backends[0]) is None:
-        reason = tcgemm.cuda_unavailable_reason()
-        name, threads = machine.cpu_name(), machine.cpu_count()
-        why = f"no usable GPU: {reason}\n" if reason else ""
-        return f"{why}on the CPU, {name}, {threads} threads\n"
-    ordinal = int(backends[0].device[5:]) if backends[0].on_gpu else 0
-    gpu = next(entry for entry in gpus if entry["ordinal"] == ordinal)
-    arrays = " and ".join(backend.name for backend in backends)
-    return f"on {gpu['name']}, with arrays of {arrays}\n"
+    gpu = gpu_of(backends[0])
+    if gpu is not None:
+        arrays = " and ".join(backend.name for backend in backends)
+        return f"on {gpu['name']}, with arrays of {arrays}\n"
+    reason = tcgemm.cuda_unavailable_reason()
+    why = f"no usable GPU: {reason}\n" if reason else ""
+    return f"{why}on the CPU, {machine.cpu_name()}, {machine.cpu_count()} threads\n"
 
 
 def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
@@ -174,7 +171,7 @@ def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
         "\nerror/bound  largest error of an element over what the precision promises for it,"
         "\n             c |A||B| + u |C| (at most 1; 'exact' for integers)"
     )
-    if len(backends) > 1:
+    if gpu_of(backends[-1]) is not None and not backends[-1].on_gpu:
         print(
             "time         NumPy arrays: copies to and from the GPU included; others: the kernels"
             " alone"

@@ -13,6 +13,7 @@ from tcgemm._cli.report import UsageError
 
 _OURS, _LOST, _WRONG = "#1f77b4", "#d62728", "#000000"
 _PEERS = ("#7f7f7f", "#bcbd22", "#17becf")
+_RATIO_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _DATA = {"U(0,1)": "#d62728", "U(-1,1)": "#1f77b4", "wide": "#2ca02c"}
 
 
@@ -117,7 +118,7 @@ def _draw_bandwidth(axes: Any, title: str, rows: Sequence[Row]) -> None:
     places = range(len(rows))
     axes.bar([p - 0.2 for p in places], [r["pack_gb_per_s"] for r in rows], 0.4, color=_OURS)
     axes.bar([p + 0.2 for p in places], [r["copy_gb_per_s"] for r in rows], 0.4, color=_PEERS[0])
-    axes.legend(["pack", "device copy"], fontsize=7)
+    axes.legend(["pack", "device copy"], fontsize=7, loc="lower right")
     axes.set_xticks(places, [f"{case_of(row).m}x{case_of(row).k}" for row in rows])
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_ylabel("GB/s, read and written")
@@ -133,19 +134,24 @@ def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
     ratios = [row["ratio"] for row in compared]
     colors = [_WRONG if not row["kept"] else _LOST if row["lost"] else _OURS for row in compared]
     places = range(len(compared))
-    axes.barh(places, ratios, color=colors, height=0.7)
+    # A logarithmic axis with bars that start at 1: twice as fast is as long as half as fast.
+    axes.set_xscale("log")
+    axes.barh(places, [ratio - 1 for ratio in ratios], left=1, color=colors, height=0.7)
     axes.axvline(1, color="black", lw=1)
     names = [f"{case_of(row).size} {case_of(row).layout}" for row in compared]
     axes.set_yticks(places, names, fontsize=7)
     axes.set_ylim(max(len(compared), 8) - 0.5, -0.5)  # bars no thicker than a line of text
-    widest = max(max(ratios), 1.0)
     for place, row in zip(places, compared, strict=True):
-        text = f" {row['ratio']:.2f}" + ("" if row["kept"] else " WRONG")
-        axes.text(row["ratio"], place, text, va="center", fontsize=7)
-    axes.set_xlim(0, 1.15 * widest)
+        text = f" {row['ratio']:.2f} " + ("" if row["kept"] else "WRONG ")
+        side = "right" if row["lost"] else "left"
+        axes.text(row["ratio"], place, text, va="center", ha=side, fontsize=7)
+    axes.set_xlim(min(0.5, min(ratios)) / 1.5, max(2.0, max(ratios)) * 1.5)
+    ticks = [tick for tick in _RATIO_TICKS if axes.get_xlim()[0] < tick < axes.get_xlim()[1]]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
     peer = compared[0]["peer"]
     lost = sum(row["lost"] for row in compared)
-    what = "bandwidth over that of a copy" if peer == "copy" else f"speed over {peer}'s"
+    what = "bandwidth over that of a copy" if peer == "copy" else f"speed over {peer}"
     axes.set_title(
         f"{what}: geometric mean {geometric_mean(ratios):.2f}, lost {lost} of {len(compared)}"
         " (red)",

@@ -62,7 +62,10 @@ class Table:
 
     def _print_rich(self) -> None:
         table = importlib.import_module("rich.table").Table(
-            title=self.title or None, title_justify="left", title_style="bold"
+            title=self.title.strip() or None,
+            title_justify="left",
+            title_style="bold",
+            pad_edge=False,
         )
         box = importlib.import_module("rich.box")
         table.box = box.SIMPLE_HEAD
@@ -72,8 +75,10 @@ class Table:
         escape = importlib.import_module("rich.markup").escape
         for row, style in self.rows:
             table.add_row(*(escape(cell) for cell in row), style=style)
+        # Wide enough for every cell: a terminal wraps a line where rich would cut the numbers.
+        needed = max(map(len, self.lines())) + 2 * len(self.columns)
         console = importlib.import_module("rich.console").Console(
-            width=max(shutil.get_terminal_size().columns, len(self.lines()[-1]) + 4)
+            width=max(shutil.get_terminal_size().columns, needed), highlight=False
         )
         console.print(table)
 
