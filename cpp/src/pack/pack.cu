@@ -13,10 +13,6 @@ template <> struct Element<DType::f32> { using Type = float; };
 template <> struct Element<DType::f64> { using Type = double; };
 template <> struct Element<DType::i8> { using Type = std::int8_t; };
 
-constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
-    return (value + by - 1) / by;
-}
-
 }  // namespace
 
 void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
@@ -35,8 +31,6 @@ void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
         args.source_batch_stride[dim] = source.batch_stride[dim];
         args.target_batch_stride[dim] = target.view.batch_stride[dim];
     }
-    args.tiles_outer = ceil_div(args.outer, kTileOuter);
-    args.tiles_inner = ceil_div(args.inner, kTileInner);
 
 #define TCGEMM_ROW(from, to)                                                              \
     if (source.dtype == DType::from && target.view.dtype == DType::to) {                  \

@@ -46,129 +46,165 @@ struct PackArgs {
     std::int64_t target_outer_stride;  // a multiple of 16 bytes
     BatchShape batch;
     std::int64_t source_batch_stride[kMaxBatchDims], target_batch_stride[kMaxBatchDims];
-    std::int64_t tiles_outer, tiles_inner;
+    std::int64_t tiles_inner, tiles;  // of one batch
     bool along_outer;  // neighbouring threads read neighbouring outer: the pass transposes
     bool vectorised;   // the source's inner elements can be read in vectors
+    std::int64_t step; // in the source, between a thread's elements where it reads no vectors
 };
 
-inline constexpr int kTileOuter = 32, kTileInner = 128, kThreads = 256;
+inline constexpr int kThreads = 256;
+
+// A block's tile and the widest accesses. Registers are limited so that enough blocks share an SM:
+// reads of narrow elements fill the memory's latency only in great number.
+template <class From, class To>
+struct PackTile {
+    static constexpr int kOuter = 32, kInner = 128;
+    static constexpr int kBlocksPerSm = sizeof(From) == 8 ? 3 : 5;
+    static constexpr int kElements = kOuter * kInner / kThreads;  // a thread
+    static constexpr int kReadVector = 16 / sizeof(From);
+    static constexpr int kWriteVector = 16 / sizeof(To);
+    // Padded: rows stay aligned, and columns spread over the banks of shared memory.
+    static constexpr int kPitch = kInner + kWriteVector;
+};
+
+// Where a tile lies, and how much of it is inside the matrix.
+struct TilePlace {
+    std::int64_t batch, outer0, inner0;
+    int outer_left, inner_left;
+};
+
+template <class Tile>
+__device__ __forceinline__ TilePlace place_of(const PackArgs& args, std::int64_t index) {
+    const std::int64_t batch = index / args.tiles, in_batch = index - batch * args.tiles;
+    const std::int64_t tile_outer = in_batch / args.tiles_inner;
+    TilePlace place;
+    place.batch = batch;
+    place.outer0 = tile_outer * Tile::kOuter;
+    place.inner0 = (in_batch - tile_outer * args.tiles_inner) * Tile::kInner;
+    place.outer_left =
+        static_cast<int>(min(args.outer - place.outer0, std::int64_t{Tile::kOuter}));
+    place.inner_left =
+        static_cast<int>(min(args.inner - place.inner0, std::int64_t{Tile::kInner}));
+    return place;
+}
+
+// Reads a tile and rounds it into shared memory. All reads of a thread are in flight before the
+// first one is used.
+template <class From, class To, class Tile>
+__device__ __forceinline__ void read_tile(const PackArgs& args, const TilePlace& place,
+                                          To (*tile)[Tile::kPitch]) {
+    const From* source = static_cast<const From*>(args.source) +
+                         batch_offset(args.batch, args.source_batch_stride, place.batch) +
+                         place.outer0 * args.source_outer_stride +
+                         place.inner0 * args.source_inner_stride;
+    const int thread = threadIdx.x;
+    if (args.vectorised) {
+        using ReadVector = Vector<From, Tile::kReadVector>;
+        constexpr int kAcross = Tile::kInner / Tile::kReadVector, kStep = kThreads / kAcross;
+        constexpr int kReads = Tile::kOuter / kStep;
+        const int outer = thread / kAcross, inner = thread % kAcross * Tile::kReadVector;
+        const From* from = source + outer * args.source_outer_stride + inner;
+        ReadVector value[kReads];
+#pragma unroll
+        for (int i = 0; i < kReads; ++i, from += kStep * args.source_outer_stride) {
+            value[i] = {};
+            if (outer + i * kStep >= place.outer_left) continue;
+            if (inner + Tile::kReadVector <= place.inner_left) {
+                value[i] = *reinterpret_cast<const ReadVector*>(from);
+            } else {
+#pragma unroll
+                for (int j = 0; j < Tile::kReadVector; ++j) {
+                    if (inner + j < place.inner_left) value[i].element[j] = from[j];
+                }
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < kReads; ++i) {
+            Vector<To, Tile::kReadVector> rounded;
+#pragma unroll
+            for (int j = 0; j < Tile::kReadVector; ++j) {
+                rounded.element[j] = convert<To>(value[i].element[j]);
+            }
+            *reinterpret_cast<Vector<To, Tile::kReadVector>*>(&tile[outer + i * kStep][inner]) =
+                rounded;
+        }
+    } else {
+        const int outer = args.along_outer ? thread % Tile::kOuter : thread / Tile::kInner;
+        const int inner = args.along_outer ? thread / Tile::kOuter : thread % Tile::kInner;
+        const int outer_step = args.along_outer ? 0 : kThreads / Tile::kInner;
+        const int inner_step = args.along_outer ? kThreads / Tile::kOuter : 0;
+        const From* from =
+            source + outer * args.source_outer_stride + inner * args.source_inner_stride;
+        From value[Tile::kElements];
+#pragma unroll
+        for (int i = 0; i < Tile::kElements; ++i, from += args.step) {
+            const bool inside = outer + i * outer_step < place.outer_left &&
+                                inner + i * inner_step < place.inner_left;
+            value[i] = inside ? *from : From(0);
+        }
+#pragma unroll
+        for (int i = 0; i < Tile::kElements; ++i) {
+            tile[outer + i * outer_step][inner + i * inner_step] = convert<To>(value[i]);
+        }
+    }
+}
+
+// Writes whole vectors: the padding at the end of a row gets zeros, to the end of the last vector.
+template <class To, class Tile>
+__device__ __forceinline__ void write_tile(const PackArgs& args, const TilePlace& place,
+                                           const To (*tile)[Tile::kPitch]) {
+    To* target = static_cast<To*>(args.target) +
+                 batch_offset(args.batch, args.target_batch_stride, place.batch) +
+                 place.outer0 * args.target_outer_stride + place.inner0;
+    constexpr int kAcross = Tile::kInner / Tile::kWriteVector, kStep = kThreads / kAcross;
+    const int inner = threadIdx.x % kAcross * Tile::kWriteVector;
+    if (inner >= place.inner_left) return;
+#pragma unroll
+    for (int row = 0; row < Tile::kOuter; row += kStep) {
+        const int outer = row + threadIdx.x / kAcross;
+        if (outer < place.outer_left) {
+            *reinterpret_cast<uint4*>(target + outer * args.target_outer_stride + inner) =
+                *reinterpret_cast<const uint4*>(&tile[outer][inner]);
+        }
+    }
+}
 
 // Through a tile in shared memory, so that both the reads and the writes of a warp are neighbours,
 // whatever the strides and the alignment of the source.
 template <class From, class To>
-__global__ void __launch_bounds__(kThreads) pack_kernel(const __grid_constant__ PackArgs args) {
-    constexpr int kElements = kTileOuter * kTileInner / kThreads;  // a thread
-    constexpr int kReadVector = 4;
-    constexpr int kWriteVector = 16 / sizeof(To);
-    constexpr int kPad = kWriteVector;  // keeps rows aligned and off each other's banks
-    __shared__ alignas(16) To tile[kTileOuter][kTileInner + kPad];
-    const int thread = threadIdx.x;
-
-    const std::int64_t tiles = args.tiles_outer * args.tiles_inner;
-    for (std::int64_t index = blockIdx.x; index < tiles * args.batch.count; index += gridDim.x) {
-        const std::int64_t batch = index / tiles, in_batch = index - batch * tiles;
-        const std::int64_t tile_outer = in_batch / args.tiles_inner;
-        const std::int64_t outer0 = tile_outer * kTileOuter;
-        const std::int64_t inner0 = (in_batch - tile_outer * args.tiles_inner) * kTileInner;
-        const int outer_left =
-            static_cast<int>(min(args.outer - outer0, std::int64_t{kTileOuter}));
-        const int inner_left =
-            static_cast<int>(min(args.inner - inner0, std::int64_t{kTileInner}));
-
-        const From* source = static_cast<const From*>(args.source) +
-                             batch_offset(args.batch, args.source_batch_stride, batch) +
-                             outer0 * args.source_outer_stride + inner0 * args.source_inner_stride;
-        To* target = static_cast<To*>(args.target) +
-                     batch_offset(args.batch, args.target_batch_stride, batch) +
-                     outer0 * args.target_outer_stride + inner0;
-
-        // All reads of a thread are in flight before the first one is used.
-        From value[kElements];
-        if (args.vectorised) {
-            constexpr int kAcross = kTileInner / kReadVector, kStep = kThreads / kAcross;
-            const int inner = thread % kAcross * kReadVector;
-            const From* from = source + thread / kAcross * args.source_outer_stride + inner;
-#pragma unroll
-            for (int i = 0; i < kElements / kReadVector; ++i) {
-                const int outer = thread / kAcross + i * kStep;
-                Vector<From, kReadVector> vector{};
-                if (outer < outer_left && inner + kReadVector <= inner_left) {
-                    vector = *reinterpret_cast<const Vector<From, kReadVector>*>(from);
-                } else {
-#pragma unroll
-                    for (int j = 0; j < kReadVector; ++j) {
-                        if (outer < outer_left && inner + j < inner_left) {
-                            vector.element[j] = from[j];
-                        }
-                    }
-                }
-#pragma unroll
-                for (int j = 0; j < kReadVector; ++j) value[i * kReadVector + j] = vector.element[j];
-                from += kStep * args.source_outer_stride;
-            }
-#pragma unroll
-            for (int i = 0; i < kElements / kReadVector; ++i) {
-                Vector<To, kReadVector> vector;
-#pragma unroll
-                for (int j = 0; j < kReadVector; ++j) {
-                    vector.element[j] = convert<To>(value[i * kReadVector + j]);
-                }
-                *reinterpret_cast<Vector<To, kReadVector>*>(
-                    &tile[thread / kAcross + i * kStep][inner]) = vector;
-            }
-        } else {
-            // The thread's elements: a column or a row of the tile apart.
-            const int outer = args.along_outer ? thread % kTileOuter : thread / kTileInner;
-            const int inner = args.along_outer ? thread / kTileOuter : thread % kTileInner;
-            const int outer_step = args.along_outer ? 0 : kThreads / kTileInner;
-            const int inner_step = args.along_outer ? kThreads / kTileOuter : 0;
-            const std::int64_t step =
-                outer_step * args.source_outer_stride + inner_step * args.source_inner_stride;
-            const From* from =
-                source + outer * args.source_outer_stride + inner * args.source_inner_stride;
-#pragma unroll
-            for (int i = 0; i < kElements; ++i, from += step) {
-                const bool inside =
-                    outer + i * outer_step < outer_left && inner + i * inner_step < inner_left;
-                value[i] = inside ? *from : From(0);
-            }
-#pragma unroll
-            for (int i = 0; i < kElements; ++i) {
-                tile[outer + i * outer_step][inner + i * inner_step] = convert<To>(value[i]);
-            }
-        }
+__global__ void __launch_bounds__(kThreads, PackTile<From, To>::kBlocksPerSm)
+    pack_kernel(const __grid_constant__ PackArgs args) {
+    using Tile = PackTile<From, To>;
+    __shared__ alignas(16) To tile[Tile::kOuter][Tile::kPitch];
+    const std::int64_t tiles = args.tiles * args.batch.count;
+    for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+        read_tile<From, To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
-
-        // The padding at the end of a row is written with zeros, to the end of the last vector.
-        constexpr int kAcross = kTileInner / kWriteVector, kStep = kThreads / kAcross;
-        const int inner = thread % kAcross * kWriteVector;
-        if (inner < inner_left) {
-#pragma unroll
-            for (int outer = thread / kAcross; outer < kTileOuter; outer += kStep) {
-                if (outer < outer_left) {
-                    *reinterpret_cast<uint4*>(target + outer * args.target_outer_stride + inner) =
-                        *reinterpret_cast<const uint4*>(&tile[outer][inner]);
-                }
-            }
-        }
+        asm volatile("" : "+l"(index));  // place_of is cheaper computed again than kept in registers
+        write_tile<To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
     }
 }
 
 template <class From, class To>
 void launch_pack(PackArgs args, StreamView stream) {
-    args.along_outer =
-        std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
-    constexpr int kReadVector = 4;
-    args.vectorised = args.source_inner_stride == 1 && args.source_outer_stride % kReadVector == 0 &&
-                      reinterpret_cast<std::uintptr_t>(args.source) %
-                              alignof(Vector<From, kReadVector>) == 0;
+    using Tile = PackTile<From, To>;
+    const auto tiles = [](std::int64_t extent, int tile) { return (extent + tile - 1) / tile; };
+    args.tiles_inner = tiles(args.inner, Tile::kInner);
+    args.tiles = args.tiles_inner * tiles(args.outer, Tile::kOuter);
+    args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
+    args.vectorised = args.source_inner_stride == 1 &&
+                      args.source_outer_stride % Tile::kReadVector == 0 &&
+                      reinterpret_cast<std::uintptr_t>(args.source) % 16 == 0;
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        args.vectorised = args.vectorised && args.source_batch_stride[dim] % kReadVector == 0;
+        args.vectorised =
+            args.vectorised && args.source_batch_stride[dim] % Tile::kReadVector == 0;
     }
+    args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
+                                 : kThreads / Tile::kInner * args.source_outer_stride;
     constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
-    const std::int64_t blocks =
-        std::min(args.tiles_outer * args.tiles_inner * args.batch.count, kMaxGrid);
+    const std::int64_t blocks = std::min(args.tiles * args.batch.count, kMaxGrid);
+    if (blocks == 0) return;
     pack_kernel<From, To><<<static_cast<unsigned>(blocks), kThreads, 0, stream.get()>>>(args);
     runtime::check_launch("pack");
 }

@@ -17,39 +17,51 @@ constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
 struct KernelCost {
     int block = 0, block_k = 0;  // outputs a side, and values of k, of a tile
     int resident = 0;            // blocks that an SM holds
-    double tile_cycles = 0;      // of an SM for one k-tile of one block, when it is busy
-    int accumulator_bytes = 0;
+    double multiply_cycles = 0;  // of an SM for one k-tile, at its multiply-add rate
+    double efficiency = 1;       // of that rate, when the SM is full
+    int element_bytes = 0, accumulator_bytes = 0;
     bool splits = false;
 };
 
-inline constexpr double kLatencyCycles = 900;   // a k-tile of a block that is alone on its SM
-inline constexpr double kBlockCycles = 2500;    // first loads and epilogue of a block
-inline constexpr double kReduceCycles = 6000;   // a second launch
+// Fitted to an H200 (1.98 GHz). Cycles of an SM.
+inline constexpr double kCacheLatency = 650;    // a k-tile waits for L2 where a block is alone
+inline constexpr double kMemoryLatency = 1200;  // for memory, where A and B do not fit L2
+inline constexpr double kBlockCycles = 6000;    // launch, first loads and epilogue of a block
+inline constexpr double kReduceCycles = 7000;   // a second launch
 inline constexpr double kBytesPerCycle = 16;    // of an SM, to and from memory
-inline constexpr int kMaxSplits = 128;
-inline constexpr std::int64_t kMinSplitTiles = 16;  // k-tiles; shorter splits do not pay
+inline constexpr int kMaxSplits = 256;
+inline constexpr std::int64_t kMinSplitTiles = 8;  // k-tiles
 inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
 
 inline double cycles(const ValidProblem& problem, const DeviceProperties& device,
                      const KernelCost& kernel, std::int64_t splits) {
-    const double outputs = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
-                           static_cast<double>(problem.batch_count());
+    const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
+    const double batch = static_cast<double>(problem.batch_count());
+    const double sms = std::max(device.sm_count, 1);
     const double blocks = static_cast<double>(ceil_div(problem->m, kernel.block)) *
-                          static_cast<double>(ceil_div(problem->n, kernel.block)) *
-                          static_cast<double>(problem.batch_count() * splits);
+                          static_cast<double>(ceil_div(problem->n, kernel.block)) * batch *
+                          static_cast<double>(splits);
     const double k_tiles =
         static_cast<double>(ceil_div(ceil_div(problem->k, kernel.block_k), splits));
-    // Blocks of the busiest SM; full waves of resident blocks, then the rest.
-    const double on_sm = std::ceil(blocks / std::max(device.sm_count, 1));
+    const double operand_bytes =
+        (m + n) * static_cast<double>(problem->k) * batch * kernel.element_bytes;
+    const double latency =
+        operand_bytes > 0.5 * static_cast<double>(device.l2_bytes) ? kMemoryLatency : kCacheLatency;
+    // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their loads,
+    // many for the multiply-add units.
+    const auto wave = [&](double resident) {
+        return k_tiles * std::max(resident * kernel.multiply_cycles / kernel.efficiency,
+                                  latency + kernel.multiply_cycles) +
+               kBlockCycles;
+    };
+    const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double rest = on_sm - waves * kernel.resident;
-    const auto wave = [&](double resident) {
-        return k_tiles * std::max(resident * kernel.tile_cycles, kLatencyCycles) + kBlockCycles;
-    };
     double total = waves * wave(kernel.resident) + (rest > 0 ? wave(rest) : 0);
     if (splits > 1) {
-        const double bytes = 2 * outputs * kernel.accumulator_bytes * static_cast<double>(splits);
-        total += kReduceCycles + bytes / (kBytesPerCycle * std::max(device.sm_count, 1));
+        const double bytes =
+            2 * m * n * batch * kernel.accumulator_bytes * static_cast<double>(splits);
+        total += kReduceCycles + bytes / (kBytesPerCycle * sms);
     }
     return total;
 }

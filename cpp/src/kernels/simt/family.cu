@@ -25,8 +25,10 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.block = Policy::kBlock;
     cost.block_k = Policy::kBlockK;
     cost.resident = Policy::kBlocksPerSm;
-    cost.tile_cycles = Policy::kBlock * Policy::kBlock * Policy::kBlockK /
-                       (Numbers::kFmaPerCycle * Policy::kEfficiency);
+    cost.multiply_cycles =
+        Policy::kBlock * Policy::kBlock * Policy::kBlockK / Numbers::kFmaPerCycle;
+    cost.efficiency = Policy::kEfficiency;
+    cost.element_bytes = sizeof(typename Numbers::Element);
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
     // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds.
     cost.splits = Numbers::kAccumulate != Accumulate::fp16;
@@ -49,6 +51,7 @@ constexpr KernelInfo kKernels[] = {
     row<Small<F16AccF16>>("simt_f16_acc_f16_32x32x8"),
     row<Large<BF16>>("simt_bf16_128x128x8"),
     row<Small<BF16>>("simt_bf16_32x32x8"),
+    row<Large<F64>>("simt_f64_128x128x8"),
     row<Medium<F64>>("simt_f64_64x64x8"),
     row<Small<F64>>("simt_f64_32x32x8"),
     row<Large<I8>>("simt_i8_128x128x8"),
