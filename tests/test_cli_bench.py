@@ -220,6 +220,45 @@ def test_times_are_those_of_the_work():
         assert 0.02 <= timing.quartiles(values)[1] < 0.2
 
 
+class PretendedGpu(NumpyBackend):
+    """Says that it is a GPU, and captures work by counting how often it is replayed."""
+
+    device = "cuda:0"
+
+    def __init__(self, captures):
+        self.captures, self.replays = captures, 0
+
+    def graph(self, work):
+        def replay():
+            self.replays += 1
+            work()
+
+        return replay if self.captures else None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "captures", "method"),
+    [(0, True, "graph"), (0, False, "events"), (1e-3, True, "events")],
+)
+def test_short_launches_are_timed_in_a_graph(seconds, captures, method):
+    backend = PretendedGpu(captures)
+    works = [(lambda: time.sleep(seconds)) if seconds else (lambda: None)] * 3
+    contender = timing.Contender("work", works, works)
+    timing.time_kernels(backend, [contender], 0.01)
+    assert contender.method == method
+    assert backend.replays == (len(contender.kernel_seconds) if method == "graph" else 0)
+    assert contender.launches % 3 == 0
+
+
+def test_all_are_timed_in_graphs_or_none():
+    backend = PretendedGpu(True)
+    captured = iter([lambda: None, None])  # the first contender's work is captured, then no more
+    backend.graph = lambda work: next(captured)
+    contenders = [timing.Contender(name, [lambda: None], []) for name in "ab"]
+    timing.time_kernels(backend, contenders, 0.01)
+    assert [contender.method for contender in contenders] == ["events", "events"]
+
+
 def test_ratio_is_paired_by_rounds():
     low, middle, high = timing.ratio([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
     assert (low, middle, high) == (2.0, 2.0, 2.0)

@@ -356,10 +356,8 @@ def gpu_devices() -> list[dict[str, Any]]:
 
 def gpu_of(backend: Backend) -> dict[str, Any] | None:
     """The entry of tcgemm.devices() that computes for this backend; None where the CPU does."""
-    if backend.on_gpu:
-        place = backend.device
-    else:  # arrays in the CPU's memory go through a GPU
-        place = os.environ.get("TCGEMM_DEVICE", "cuda:0")
+    staged = os.environ.get("TCGEMM_DEVICE", "cuda:0")  # where arrays of the CPU's memory go
+    place = backend.device if backend.on_gpu else staged
     found = [gpu for gpu in gpu_devices() if place == f"cuda:{gpu['ordinal']}"]
     return found[0] if found else None
 

@@ -66,7 +66,7 @@ def operand_sets(backend: Backend, bytes_per_set: int) -> int:
 
 def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
     """Fills in kernel_seconds of all contenders, in about `seconds`."""
-    batches = [_batch(backend, contender) for contender in contenders]
+    batches = _batches(backend, contenders)
 
     def one(index: int, _: int) -> None:
         contender = contenders[index]
@@ -106,25 +106,42 @@ def _rounds(count: int, one: Callable[[int, int], None], seconds: float, at_leas
             return
 
 
-def _batch(backend: Backend, contender: Contender) -> Work:
-    """Warms up and makes the piece of work that one round times."""
-    works = list(contender.kernels)
+def _batches(backend: Backend, contenders: Sequence[Contender]) -> list[Work]:
+    """Warms up and makes the piece of work that one round times, for each contender.
+
+    All short launches go into graphs, or none does: a contender with the host in its times would
+    lose to one without.
+    """
+    turns, short = [], []
+    for contender in contenders:
+        seconds = _estimate(backend, contender.kernels)
+        launches = min(_MAX_LAUNCHES, max(1, round(_BATCH_SECONDS / max(seconds, 1e-7))))
+        if launches > 1:  # whole turns through the sets, so that every round does the same
+            sets = len(contender.kernels)
+            launches = max(1, launches // sets) * sets
+        contender.launches = launches
+        contender.method = "events" if backend.on_gpu else "clock"
+        turns.append(_Turn(contender.kernels, launches))
+        short.append(backend.on_gpu and seconds < _GRAPH_BELOW)
+    batches: list[Work] = list(turns)
+    for place, turn in enumerate(turns):
+        if short[place]:
+            replay = backend.graph(turn)
+            if replay is None:
+                for contender in contenders:
+                    contender.method = "events"
+                return list(turns)
+            batches[place], contenders[place].method = replay, "graph"
+    return batches
+
+
+def _estimate(backend: Backend, works: Sequence[Work]) -> float:
+    """Seconds of one launch, roughly."""
     backend.elapsed(works[0])  # the first launch loads code
-    estimate = min(backend.elapsed(works[-1]) for _ in range(2))
-    if estimate < _GRAPH_BELOW and backend.on_gpu:  # the host was most of it
-        estimate = backend.elapsed(lambda: _all(works, 32)) / 32
-    launches = min(_MAX_LAUNCHES, max(1, round(_BATCH_SECONDS / max(estimate, 1e-7))))
-    if launches > 1:  # whole turns through the sets, so that every round does the same
-        launches = max(1, launches // len(works)) * len(works)
-    contender.launches = launches
-    contender.method = "events" if backend.on_gpu else "clock"
-    turn = _Turn(works, launches)
-    if backend.on_gpu and estimate < _GRAPH_BELOW:
-        replay = backend.graph(turn)
-        if replay is not None:
-            contender.method = "graph"
-            return replay
-    return turn
+    seconds = min(backend.elapsed(works[-1]) for _ in range(2))
+    if backend.on_gpu and seconds < _GRAPH_BELOW:  # the host was most of it
+        seconds = backend.elapsed(_Turn(works, 32)) / 32
+    return seconds
 
 
 class _Turn:
@@ -137,8 +154,3 @@ class _Turn:
         for _ in range(self._launches):
             self._works[self._next]()
             self._next = (self._next + 1) % len(self._works)
-
-
-def _all(works: Sequence[Callable[[], None]], count: int) -> None:
-    for index in range(count):
-        works[index % len(works)]()
