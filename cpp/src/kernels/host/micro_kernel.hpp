@@ -5,13 +5,15 @@
 #include <type_traits>
 #include <utility>
 
+#define TCGEMM_HOST_INLINE __attribute__((always_inline))
+
 namespace tcgemm::host {
 
 // body(0), body(1), ... written out with constant indices: GCC keeps an array in registers only if
 // no loop over it is left when it first looks.
 template <class Body, int... index>
-[[gnu::always_inline]] static inline void unrolled(std::integer_sequence<int, index...>,
-                                                   const Body& body) {
+TCGEMM_HOST_INLINE static inline void unrolled(std::integer_sequence<int, index...>,
+                                               const Body& body) {
     (body(std::integral_constant<int, index>{}), ...);
 }
 
@@ -25,34 +27,34 @@ static void micro_kernel(int lanes, const typename S::Lane* a, const typename S:
     constexpr int kTileCols = S::kVectors * S::kWidth;
     constexpr auto rows = std::make_integer_sequence<int, Rows>{};
     constexpr auto vectors = std::make_integer_sequence<int, Vectors>{};
-    const auto at = [tile](int i, int v)
-                        [[gnu::always_inline]] { return tile + i * kTileCols + v * S::kWidth; };
-    const auto each = [=](const auto& body) [[gnu::always_inline]] {
-        unrolled(rows, [&](auto i) [[gnu::always_inline]] {
-            unrolled(vectors, [&](auto v) [[gnu::always_inline]] { body(i, v); });
+    const auto at = [tile](int i, int v) { return tile + i * kTileCols + v * S::kWidth; };
+    const auto each = [=](const auto& body) TCGEMM_HOST_INLINE {
+        unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
+            unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE { body(i, v); });
         });
     };
 
     typename S::Reg sum[Rows][Vectors], row[Vectors];
-    each([&](auto i, auto v) [[gnu::always_inline]] { sum[i][v] = S::zero(); });
+    each([&](auto i, auto v) TCGEMM_HOST_INLINE { sum[i][v] = S::zero(); });
     if (S::kChain && !first) {
-        each([&](auto i, auto v) [[gnu::always_inline]] { sum[i][v] = S::load(at(i, v)); });
+        each([&](auto i, auto v) TCGEMM_HOST_INLINE { sum[i][v] = S::load(at(i, v)); });
     }
     for (int lane = 0; lane < lanes; ++lane, b += kTileCols) {
-        unrolled(vectors,
-                 [&](auto v) [[gnu::always_inline]] { row[v] = S::load(b + v * S::kWidth); });
-        unrolled(rows, [&](auto i) [[gnu::always_inline]] {
+        unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE { row[v] = S::load(b + v * S::kWidth); });
+        unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
             const auto value = S::broadcast(a + i * kPitch + lane);
-            unrolled(vectors, [&](auto v) [[gnu::always_inline]] {
+            unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE {
                 sum[i][v] = S::multiply_add(value, row[v], sum[i][v]);
             });
         });
     }
     if (!S::kChain && !first) {
         each([&](auto i, auto v)
-                 [[gnu::always_inline]] { sum[i][v] = S::add(S::load(at(i, v)), sum[i][v]); });
+                 TCGEMM_HOST_INLINE { sum[i][v] = S::add(S::load(at(i, v)), sum[i][v]); });
     }
-    each([&](auto i, auto v) [[gnu::always_inline]] { S::store(at(i, v), sum[i][v]); });
+    each([&](auto i, auto v) TCGEMM_HOST_INLINE { S::store(at(i, v), sum[i][v]); });
 }
 
 }  // namespace tcgemm::host
+
+#undef TCGEMM_HOST_INLINE
