@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frameworks import place  # noqa: F401 (a fixture)
 from harness import WORST, Lab, families
 
 CASES_FILE = Path(__file__).with_name("cases.toml")

@@ -63,6 +63,7 @@ Device device_for_host_arrays() {
     const std::string value = variable == nullptr ? "" : variable;
     if (value == "cpu") return Device::cpu();
     if (value.empty()) {
+        refuse_after_fork();  // there the count would be 0
         if (cuda_device_count() == 0) return Device::cpu();
         about_to_use_cuda();
         return Device::cuda(0);
@@ -84,7 +85,7 @@ Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
     Slot first = kSlots;
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
-        if (!has(slot)) continue;
+        if (!has(slot) && slot != kA && slot != kB) continue;
         types_[slot] = &type_info(arrays_[slot], kSlotNames[slot]);
         const Device device = locate(arrays_[slot], *types_[slot], kSlotNames[slot]);
         if (first == kSlots) {

@@ -143,14 +143,16 @@ bool forked_since = false;  // set in its children
 
 }  // namespace
 
+void refuse_after_fork() {
+    if (!forked_since) return;
+    throw DeviceError("process " + std::to_string(cuda_pid) +
+                      " used CUDA before it forked this one, and CUDA does not work in such a "
+                      "child; start processes with multiprocessing.get_context(\"spawn\"), or set "
+                      "TCGEMM_DEVICE=cpu here to compute NumPy arrays on the CPU");
+}
+
 void about_to_use_cuda() {
-    if (forked_since) {
-        throw DeviceError(
-            "process " + std::to_string(cuda_pid) +
-            " used CUDA before it forked this one, and CUDA does not work in such a child; "
-            "start processes with multiprocessing.get_context(\"spawn\"), or set "
-            "TCGEMM_DEVICE=cpu here to compute NumPy arrays on the CPU");
-    }
+    refuse_after_fork();
     if (cuda_pid != 0) return;
     cuda_pid = getpid();
     pthread_atfork(nullptr, nullptr, [] { forked_since = true; });

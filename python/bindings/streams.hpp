@@ -39,8 +39,9 @@ class BorrowedStream {
     Stream stream_;
 };
 
-// Called before CUDA is used. Throws DeviceError in a child of a process that used it before the
-// fork: CUDA does not survive one.
+// CUDA does not survive a fork. Throws DeviceError in a child of a process that used it before.
+void refuse_after_fork();
+// The same, and takes note that this process uses CUDA from now on.
 void about_to_use_cuda();
 
 }  // namespace tcgemm::python

@@ -1,0 +1,133 @@
+"""What the package says of itself: versions, kernels, devices, the table of precisions, folders."""
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tcgemm
+from tcgemm import _core
+
+
+def test_versions_agree():
+    assert tcgemm.__version__ == _core.__version__ == tcgemm.build_info()["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+\S*", tcgemm.__version__)
+
+
+def test_build_info():
+    info = tcgemm.build_info()
+    assert {"version", "cuda_version", "compiler", "build_type", "architectures", "commit"} <= {
+        *info
+    }
+    assert info["compiler"]
+    assert bool(info["cuda_version"]) == bool(info["architectures"])
+
+
+def test_devices_and_the_reason_why_there_is_none():
+    devices = tcgemm.devices()
+    assert bool(tcgemm.cuda_unavailable_reason()) == (not devices)
+    for ordinal, row in enumerate(devices):
+        assert row["ordinal"] == ordinal
+        assert row["name"]
+        assert row["compute_capability"] >= (5, 0)
+        assert row["sm_count"] > 0
+        assert row["memory_bytes"] > 1 << 28
+    cpu = _core.cpu()
+    assert (cpu["ordinal"], cpu["compute_capability"]) == (-1, (0, 0))
+
+
+def test_kernels():
+    rows = tcgemm.kernels()
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == len(names)
+    for row in rows:
+        assert row["name"].startswith(row["family"])
+        assert bool(row["architectures"]) == (row["family"] != "host")
+        assert re.fullmatch(r"(\d+x\d+x\d+)?", row["tile"])
+
+
+def test_supports_on_the_cpu_has_every_precision_there_is():
+    rows = tcgemm.supports()
+    assert {row["precision"] for row in rows} == {*_core.precisions}
+    for row in rows:
+        missing = row["precision"] in ("tf32", "fp8_e4m3", "fp8_e5m2")
+        assert (row["family"] == "host") == (not missing)
+        assert bool(row["kernel"]) == (not row["reason"])
+        assert "yet" in row["reason"] or not missing
+
+
+@pytest.mark.parametrize("cc", [(7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
+def test_supports_of_a_card_agrees_with_the_families(cc):
+    families = {row["family"] for row in tcgemm.kernels()}
+    rows = {(r["precision"], r["operands"], r["accumulate"]): r for r in tcgemm.supports(cc)}
+    fp16 = rows["fp16", "float16", "fp32"]
+    fp64 = rows["fp64", "float64", "fp64"]
+    if "simt" in families:
+        assert fp64["family"] == "simt"
+        assert fp16["kernel"]
+    else:
+        assert not fp16["kernel"]
+        assert fp16["reason"]
+    assert all(row["family"] != "host" for row in rows.values())
+
+
+def test_folders_hold_what_they_should():
+    for function in (tcgemm.get_include, tcgemm.get_cmake_dir, tcgemm.get_library_dir):
+        assert Path(function()).is_absolute()
+    if not Path(tcgemm.get_include()).is_dir():
+        pytest.skip("not an installed package")
+    assert (Path(tcgemm.get_include()) / "tcgemm" / "tcgemm.hpp").is_file()
+    assert (Path(tcgemm.get_cmake_dir()) / "tcgemm-config.cmake").is_file()
+    assert list(Path(tcgemm.get_library_dir()).glob("libtcgemm.so*"))
+    assert (Path(tcgemm.__file__).parent / "py.typed").is_file()
+
+
+def test_public_names_are_documented():
+    for name in tcgemm.__all__:
+        if name != "__version__":
+            assert inspect.getdoc(getattr(tcgemm, name)), name
+    assert {*tcgemm.__all__} <= {*dir(tcgemm)}
+
+
+def test_the_four_products_take_the_same_keywords():
+    gemm = inspect.signature(tcgemm.gemm).parameters
+    assert gemm == inspect.signature(tcgemm.plan).parameters
+    assert gemm == inspect.signature(tcgemm.explain).parameters
+    matmul = inspect.signature(tcgemm.matmul).parameters
+    keywords = [name for name, p in matmul.items() if p.kind is p.KEYWORD_ONLY]
+    assert keywords == [name for name in gemm if name in keywords]
+
+
+def test_docstring_examples_are_true():
+    import doctest
+
+    from tcgemm import _api
+
+    result = doctest.testmod(_api)
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+def test_the_stub_names_what_the_module_has():
+    stub = (Path(tcgemm.__file__).parent / "_core.pyi").read_text()
+    named = set(re.findall(r"^(?:def|class) (\w+)|^(\w+):", stub, re.M))
+    named = {a or b for a, b in named}
+    real = {name for name in dir(_core) if not name.startswith("_")} | {"__version__"}
+    assert named == real
+    methods = set(
+        re.findall(r"^    def (\w+)", stub.split("class Plan")[1].split("\ndef ")[0], re.M)
+    )
+    assert methods == {name for name in dir(_core.Plan) if not name.startswith("_")}
+
+
+def test_p01_import_loads_no_framework():
+    script = """
+        import sys, tcgemm
+        loaded = {"torch", "jax", "cupy", "ml_dtypes"} & set(sys.modules)
+        assert not loaded, loaded
+        tcgemm.kernels(), tcgemm.build_info(), tcgemm.supports((9, 0))
+    """
+    script = "\n".join(line.strip() for line in script.splitlines())
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,125 @@
+"""Plans: bound to arrays, executed with the same or with others, and explained."""
+
+import numpy as np
+import pytest
+import tcgemm
+from frameworks import each_place
+
+
+def integers(shape, seed=0):
+    return np.random.default_rng(seed).integers(-3, 4, shape)
+
+
+@each_place()
+def test_execute_as_bound(place):
+    a, b = integers((3, 4)), integers((4, 5), 1)
+    plan = tcgemm.plan(place.array(a), place.array(b))
+    first = plan.execute()
+    assert place.owns(first)
+    np.testing.assert_array_equal(place.to_numpy(first), a @ b)
+    second = plan.execute(alpha=2.0)  # a new array: the first stays what it was
+    np.testing.assert_array_equal(place.to_numpy(second), 2 * (a @ b))
+    np.testing.assert_array_equal(place.to_numpy(first), a @ b)
+
+
+@each_place(lambda framework, device: framework != "jax")
+def test_execute_with_other_arrays(place):
+    shapes = {"a": (2, 3, 4), "b": (4, 5), "c": (3, 5), "out": (2, 3, 5)}
+    bound = {name: place.array(integers(shape)) for name, shape in shapes.items()}
+    plan = tcgemm.plan(**bound, beta=1.0)
+    assert plan.execute() is bound["out"]
+    others = {name: integers(shape, 7) for name, shape in shapes.items()}
+    given = {name: place.array(values) for name, values in others.items()}
+    assert plan.execute(**given, alpha=2.0, beta=-1.0) is given["out"]
+    expected = 2 * (others["a"] @ others["b"]) - others["c"]
+    np.testing.assert_array_equal(place.to_numpy(given["out"]), expected)
+    plan.execute(b=given["b"])  # the rest as bound
+    expected = integers((2, 3, 4)) @ others["b"] + integers((3, 5))
+    np.testing.assert_array_equal(place.to_numpy(bound["out"]), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "words"),
+    [
+        ("a", np.ones((4, 4), np.float32), r"a is float32 of shape \(4, 4\).*made for.*\(3, 4\)"),
+        ("a", np.ones((3, 4), np.float16), "a is float16.*made for float32"),
+        (
+            "b",
+            np.ones((5, 4), np.float32).T,
+            r"b is .*strides \(1, 4\).*made for.*strides \(5, 1\)",
+        ),
+        ("out", np.ones((3, 5), np.float64), "out is float64"),
+    ],
+)
+def test_execute_refuses_arrays_that_differ(name, other, words):
+    out = np.zeros((3, 5), np.float32)
+    plan = tcgemm.plan(np.ones((3, 4), np.float32), np.ones((4, 5), np.float32), out=out)
+    with pytest.raises(tcgemm.LayoutError, match=words):
+        plan.execute(**{name: other})
+    assert not out.any()
+
+
+def test_execute_refuses_what_the_plan_was_not_made_for(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(4, dtype=np.float32)
+    plan = tcgemm.plan(a, a)
+    with pytest.raises(
+        tcgemm.InvalidArgument, match=r"beta is 1\.0, but the plan was made without"
+    ):
+        plan.execute(beta=1.0)
+    with pytest.raises(tcgemm.InvalidArgument, match="c is given, but the plan was made without"):
+        plan.execute(c=a)
+    with pytest.raises(tcgemm.LayoutError, match="out shares memory with a"):
+        plan.execute(out=a)
+    memory = np.zeros(17, np.float32)
+    offset = memory[1:].reshape(4, 4) if memory.ctypes.data % 8 == 0 else memory[:16].reshape(4, 4)
+    with pytest.raises(tcgemm.LayoutError, match="aligned to 4 bytes"):
+        plan.execute(out=offset)
+    np.testing.assert_array_equal(plan.execute(), a)
+
+
+def test_c_may_be_left_unread():
+    """beta = 0 in plan or execute: C is checked, but not read."""
+    a = np.eye(4, dtype=np.float32)
+    nan = np.full((4, 4), np.nan, np.float32)
+    plan = tcgemm.plan(a, a, nan)
+    np.testing.assert_array_equal(plan.execute(), a)
+    assert np.isnan(plan.execute(beta=1.0)).all()
+    np.testing.assert_array_equal(tcgemm.gemm(nan, nan, a, alpha=0.0, beta=2.0), 2 * a)
+    np.testing.assert_array_equal(tcgemm.plan(nan, nan, a, alpha=0.0, beta=2.0).execute(), 2 * a)
+
+
+def test_a_plan_tells_what_it_does(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(4, dtype=np.float32)
+    plan = tcgemm.plan(a, a, precision="fp16", out_dtype="float64")
+    assert (plan.family, plan.precision, plan.accumulate) == ("host", "fp16", "fp32")
+    assert (plan.out_dtype, plan.device) == ("float64", "cpu")
+    assert plan.kernel.startswith("host_")
+    assert plan.split_k == 1
+    assert plan.workspace_bytes >= 0
+    assert plan.kernel in str(plan)
+    assert plan.kernel in repr(plan)
+    assert tcgemm.plan(a, a).precision == "fp32"
+    assert "execute" in type(plan).execute.__doc__ or "product" in type(plan).execute.__doc__
+
+
+def test_explain_lists_every_kernel(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(4, dtype=np.float32)
+    rows = tcgemm.explain(a, a)
+    assert [row["name"] for row in rows] == [row["name"] for row in tcgemm.kernels()]
+    accepting = [row["name"] for row in rows if not row["reason"]]
+    assert tcgemm.plan(a, a).kernel in accepting
+    assert len(accepting) < len(rows)
+
+
+@pytest.mark.gpu
+@each_place(lambda framework, device: device == "cuda")
+def test_p08_a_plan_keeps_its_workspace(place):
+    """FP32 operands rounded to FP16 are packed: the plan has the memory for that from the start."""
+    a = integers((256, 256))
+    plan = tcgemm.plan(place.array(a), place.array(a), precision="fp16")
+    for scale in (1, 2, 3):
+        result = plan.execute(a=place.array(scale * a))
+        np.testing.assert_array_equal(place.to_numpy(result), scale * (a @ a))

@@ -1,0 +1,256 @@
+"""Errors in Python: the class, the words, nothing launched, the output untouched. And processes."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import tcgemm
+from producers import CUDA, Producer
+
+A = np.ones((3, 4), np.float32)
+B = np.ones((4, 5), np.float32)
+INT = np.ones((3, 4), np.int8)
+
+
+@pytest.mark.parametrize(
+    ("name", "bases"),
+    [
+        ("InvalidArgument", (ValueError,)),
+        ("ShapeError", (ValueError, tcgemm.InvalidArgument)),
+        ("LayoutError", (ValueError, tcgemm.InvalidArgument)),
+        ("DTypeError", (TypeError,)),
+        ("UnsupportedError", (NotImplementedError,)),
+        ("NoKernelError", (RuntimeError,)),
+        ("DeviceError", (RuntimeError,)),
+        ("CudaError", (RuntimeError,)),
+        ("OutOfMemoryError", (MemoryError,)),
+    ],
+)
+def test_each_error_is_also_a_built_in(name, bases):
+    error = getattr(tcgemm, name)
+    assert issubclass(error, (tcgemm.TcgemmError, *bases)[0])
+    for base in bases:
+        assert issubclass(error, base)
+    assert error.__module__ == "tcgemm"
+
+
+BAD_CALLS = [
+    # arguments of gemm, error, words that name the operand, its value and the fix
+    (
+        {"b": B.T},
+        "ShapeError",
+        r"a of shape \(3, 4\) has 4 columns, b of shape \(5, 4\) has 5 rows",
+    ),
+    ({"trans_a": True}, "ShapeError", r"a of shape \(3, 4\) \(transposed\) has 3 columns"),
+    ({"a": np.float32([2])[0]}, "DTypeError", "a is a numpy.float32; pass an array"),
+    ({"a": np.array(2, np.float32)}, "ShapeError", "a is 0-dimensional"),
+    ({"a": [[1.0]]}, "DTypeError", r"a is a builtins.list.*numpy.asarray\(a\)"),
+    ({"b": None}, "DTypeError", "b is a builtins.NoneType"),
+    ({"b": "text"}, "DTypeError", "b is a builtins.str"),
+    ({"a": A[0], "trans_a": True}, "ShapeError", "trans_a is True, but a of shape"),
+    ({"a": np.ones((2, 3, 4), "f4"), "b": np.ones((3, 4, 5), "f4")}, "ShapeError", "2 and 3 must"),
+    ({"a": np.ones((1,) * 11, "f4")}, "ShapeError", "a has 11 dimensions; at most 10"),
+    ({"a": A.astype(np.int64)}, "DTypeError", r"a is int64.*a.astype\(numpy.float32\)"),
+    ({"a": A.astype(np.uint8)}, "DTypeError", r"a is uint8.*a.astype\(numpy.float32\)"),
+    ({"b": B > 0}, "DTypeError", r"b is bool.*b.astype\(numpy.float32\)"),
+    ({"b": B + 1j}, "DTypeError", r"b is complex64.*b.real"),
+    ({"a": np.array([["x"]])}, "DTypeError", "a is str"),
+    ({"a": INT}, "DTypeError", r"A \(int8\).*B \(float32\).*cast"),
+    ({"a": A.astype(np.int32)}, "DTypeError", "A is int32.*cast"),
+    ({"c": np.ones((3, 4), "f4"), "beta": 1.0}, "ShapeError", r"c has shape \(3, 4\).*\(3, 5\)"),
+    ({"c": np.ones((2, 3, 5), "f4")}, "ShapeError", r"c has shape \(2, 3, 5\)"),
+    ({"c": np.ones((3, 5)), "beta": 1.0}, "DTypeError", 'c is float64.*out_dtype="float64"'),
+    ({"beta": 2.0}, "InvalidArgument", r"beta is 2\.0, but there is no c"),
+    ({"alpha": 1j}, "DTypeError", "alpha is 1j; it must be a real number"),
+    ({"beta": "x"}, "DTypeError", "beta is 'x'"),
+    ({"precision": "fp12"}, "InvalidArgument", "precision is 'fp12'.*fp16, bf16, tf32.*or None"),
+    ({"precision": 16}, "InvalidArgument", "precision is 16"),
+    ({"accumulate": "float32"}, "InvalidArgument", "accumulate is 'float32'.*fp32"),
+    ({"determinism": "none"}, "InvalidArgument", "determinism is 'none'.*run_to_run"),
+    ({"determinism": None}, "InvalidArgument", "determinism is None"),
+    ({"accumulate": "fp16"}, "InvalidArgument", "accumulate fp16 does not go with precision fp32"),
+    ({"precision": "tf32"}, "UnsupportedError", "tf32 is not in tcgemm yet"),
+    ({"precision": "fp8_e4m3"}, "UnsupportedError", "fp8_e4m3 is not in tcgemm yet"),
+    ({"precision": "fp8_e5m2"}, "UnsupportedError", "fp8_e5m2 is not in tcgemm yet"),
+    ({"accumulate": "promoted"}, "UnsupportedError", "promoted is not in tcgemm yet"),
+    ({"determinism": "batch_invariant"}, "UnsupportedError", "batch_invariant is not"),
+    ({"precision": "int8"}, "DTypeError", "precision int8 takes int8 operands"),
+    ({"out_dtype": "int64"}, "DTypeError", "out_dtype is int64; results are"),
+    ({"out_dtype": "int32"}, "DTypeError", "D is int32"),
+    ({"out_dtype": "text"}, "DTypeError", "out_dtype is 'text', which is no dtype"),
+    ({"out_dtype": 7}, "DTypeError", "out_dtype is 7"),
+    ({"stream": "s"}, "InvalidArgument", "stream is a .*str.*pass None"),
+    ({"stream": True}, "InvalidArgument", "stream is a .*bool"),
+    ({"stream": -5}, "InvalidArgument", "stream is -5"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "words"), BAD_CALLS, ids=lambda x: str(x)[:50])
+def test_e01_bad_calls(changes, error, words):
+    out = np.full((3, 5), 7, np.float32)
+    arguments = {"a": A, "b": B, **changes}
+    expected = getattr(tcgemm, error)
+    with pytest.raises(expected, match=words) as raised:
+        tcgemm.gemm(**arguments, **({} if "out_dtype" in changes else {"out": out}))
+    assert raised.type is expected
+    assert (out == 7).all()
+    with pytest.raises(expected, match=words):
+        tcgemm.plan(**arguments)
+    if {*changes} <= {"a", "b", "precision", "accumulate", "determinism", "out_dtype", "stream"}:
+        with pytest.raises(expected, match=words):
+            tcgemm.matmul(arguments.pop("a"), arguments.pop("b"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "words"),
+    [
+        (np.zeros((3, 4), "f4"), "ShapeError", r"out has shape \(3, 4\).*\(3, 5\)"),
+        (np.zeros((1, 3, 5), "f4"), "ShapeError", r"out has shape \(1, 3, 5\)"),
+        (np.zeros((3, 5)), "DTypeError", 'out is float64.*out_dtype="float64"'),
+        (np.broadcast_to(np.float32(0), (3, 5)), "LayoutError", "out is read-only"),
+        ([[0.0] * 5] * 3, "DTypeError", "out is a builtins.list"),
+    ],
+)
+def test_e01_bad_outputs(out, error, words):
+    with pytest.raises(getattr(tcgemm, error), match=words):
+        tcgemm.matmul(A, B, out=out)
+    assert not np.asarray(out).any()
+
+
+def test_e02_size_overflow():
+    """Shapes that NumPy can hold by stride 0, and whose product has no size in 64 bits."""
+    tall = np.broadcast_to(np.float32(1), (2**40, 1))
+    wide = np.broadcast_to(np.float32(1), (1, 2**40))
+    with pytest.raises(tcgemm.ShapeError, match="64 bits"):
+        tcgemm.matmul(tall, wide)
+    far = Producer(np.ones((2, 2), np.float32), strides=[2**62, 1])
+    with pytest.raises(tcgemm.ShapeError, match="64 bits"):
+        tcgemm.matmul(far, np.ones((2, 2), np.float32))
+
+
+def test_p07_device_mismatch():
+    """Without a GPU too: the devices are compared before any is touched."""
+    on_gpu = Producer(A, device=(CUDA, 0))
+    on_second = Producer(B, device=(CUDA, 1))
+    with pytest.raises(tcgemm.DeviceError, match=r"b is on cpu, but a is on cuda:0.*move one"):
+        tcgemm.matmul(on_gpu, B)
+    with pytest.raises(tcgemm.DeviceError, match="b is on cuda:1, but a is on cuda:0"):
+        tcgemm.matmul(on_gpu, on_second)
+    with pytest.raises(tcgemm.DeviceError, match="out is on cuda:0, but a is on cpu"):
+        tcgemm.matmul(A, B, out=on_gpu)
+    assert on_gpu.exports == on_second.exports == 0
+
+
+@pytest.mark.skipif(bool(tcgemm.devices()), reason="this machine has a GPU")
+def test_gpu_arrays_without_a_gpu_are_refused_with_the_reason():
+    with pytest.raises(tcgemm.DeviceError, match="cuda:0 does not exist"):
+        tcgemm.matmul(Producer(A, device=(CUDA, 0)), Producer(B, device=(CUDA, 0)))
+
+
+@pytest.mark.parametrize("value", ["gpu", "cuda:", "cuda:x", "cuda:-1", "CPU", "cuda:99999"])
+def test_tcgemm_device_must_be_a_device(value, monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", value)
+    with pytest.raises(tcgemm.InvalidArgument, match=f'TCGEMM_DEVICE is "{value}"; it must be cpu'):
+        tcgemm.matmul(A, B)
+
+
+def test_tcgemm_device_must_exist(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cuda:63")
+    with pytest.raises(tcgemm.DeviceError, match="cuda:63 does not exist"):
+        tcgemm.matmul(A, B)
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    assert tcgemm.plan(A, B).device == "cpu"
+
+
+@pytest.mark.parametrize("variable", ["TCGEMM_FORCE_FAMILY", "TCGEMM_FORCE_KERNEL"])
+def test_forcing_what_is_not_there_is_an_error(variable, monkeypatch):
+    monkeypatch.setenv(variable, "no_such_thing")
+    with pytest.raises(tcgemm.TcgemmError, match="no_such_thing"):
+        tcgemm.matmul(A, B)
+
+
+# ---- processes ----
+
+
+def python(script: str, timeout: float = 120, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+FORK = """
+    import os, signal, numpy as np, tcgemm
+    a = np.arange(256 * 256, dtype=np.float32).reshape(256, 256) % 7
+    expected = a @ a
+    def check():
+        assert (tcgemm.matmul(a, a) == expected).all()
+    def in_child(action):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                signal.alarm(60)  # a hang ends the child
+                action()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_p01_import_no_context():
+    """A process that only imported the package may fork, and its child may use everything."""
+    python(FORK + "\n    in_child(check)\n    check()\n    print('done')")
+
+
+@pytest.mark.gpu
+def test_p01_import_creates_no_context_on_the_gpu():
+    python("""
+        import ctypes, tcgemm
+        tcgemm.kernels(), tcgemm.build_info(), tcgemm.supports((9, 0))
+        cuda = ctypes.CDLL("libcuda.so.1")
+        context, flags, active = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_int(7)
+        # 3: CUDA_ERROR_NOT_INITIALIZED, nobody called cuInit before this line
+        assert cuda.cuCtxGetCurrent(ctypes.byref(context)) == 3
+        assert cuda.cuInit(0) == 0
+        args = 0, ctypes.byref(flags), ctypes.byref(active)
+        assert cuda.cuDevicePrimaryCtxGetState(*args) == 0
+        assert active.value == 0
+    """)
+
+
+def test_p02_fork_after_use():
+    """On the CPU a child goes on computing; where CUDA was used it gets an error, and no hang."""
+    python(
+        FORK
+        + """
+    check()
+    used_cuda = not tcgemm.cuda_unavailable_reason() and os.environ.get("TCGEMM_DEVICE") != "cpu"
+    def child():
+        if used_cuda:
+            try:
+                check()
+            except tcgemm.DeviceError as error:
+                assert "forked" in str(error) and "spawn" in str(error), error
+            else:
+                raise AssertionError("no error")
+            os.environ["TCGEMM_DEVICE"] = "cpu"
+        check()
+    in_child(child)
+    check()
+    """
+    )
+
+
+def test_p02_fork_after_use_on_the_cpu():
+    python(FORK + "\n    check()\n    in_child(check)\n    check()", TCGEMM_DEVICE="cpu")
