@@ -18,7 +18,7 @@ RUNS = 100
 
 def differing_runs(run, runs):
     first = bits_of(run.execute())
-    return sum((bits_of(run.execute()) != first).any() for _ in range(runs - 1))
+    return sum((bits_of(run.execute(guards=False)) != first).any() for _ in range(runs - 1))
 
 
 def test_d01_run_to_run(lab, mode, rng):
@@ -31,12 +31,13 @@ def test_d01_run_to_run(lab, mode, rng):
 
 @pytest.mark.gpu
 @pytest.mark.slow
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16", "fp32", "fp32_as_fp16"))
 def test_d01_run_to_run_large(lab, mode, rng):
     if lab.family == "host":
         pytest.skip("the 100 runs of 4096^3 are for the GPU families")
     size = 4096
     run = lab.prepare(mode, *data.signed(rng, mode, (size, size), (size, size)))
-    assert differing_runs(run, 10 if mode.compute == "float64" else RUNS) == 0
+    assert differing_runs(run, RUNS) == 0
 
 
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "fp32", "fp64", "int8"))

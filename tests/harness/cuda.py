@@ -108,6 +108,8 @@ class DeviceMemory:
                 ctypes.c_void_p(image.ctypes.data),
                 ctypes.c_size_t(image.nbytes),
             )
+            # The copy may still be on its way, and streams of their own do not wait for it.
+            call("cuStreamSynchronize", None)
 
     def read(self, size: int | None = None, offset: int = 0) -> np.ndarray:
         image = np.empty(self.size - offset if size is None else size, np.uint8)

@@ -1,0 +1,70 @@
+"""Small products of every GPU kernel, to be run under compute-sanitizer: `scripts/gpu sanitize`.
+
+Ragged and whole tiles, each layout, padding, batches, alpha, beta, C, K = 0, packing, split-K.
+Results are judged as in the tests. Prints the number of products; any fault ends it.
+"""
+
+import argparse
+import os
+import sys
+
+import numpy as np
+import tcgemm
+from harness import COL, FAMILY_MODES, MODES, ROW, Lab, Layout, data, families, round_to
+
+SHAPES = ((1, 1, 1), (17, 9, 33), (64, 64, 64), (65, 129, 70), (130, 24, 31), (3, 257, 8))
+LAYOUTS = (ROW, COL, Layout(pad=1, offset=1), Layout("col", pad=8), Layout(step=2))
+
+
+def products(lab, mode):
+    """Runs and checks them; yields once a product."""
+    rng = np.random.default_rng(1)
+    for index, (m, n, k) in enumerate(SHAPES):
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        out = mode.outputs[index % len(mode.outputs)]
+        c = round_to(rng.integers(-8, 8, (m, n)), out)
+        layouts = {
+            "a": LAYOUTS[index % 5],
+            "b": LAYOUTS[(index + 1) % 5],
+            "c": LAYOUTS[(index + 2) % 3],
+            "out": LAYOUTS[(index + 3) % 3],
+        }
+        how = {"expect": "exact", "out_dtype": out, "layouts": layouts}
+        yield lab.check(mode, a, b, c, alpha=2, beta=-1, **how)
+        yield lab.check(mode, a, b, **how)
+        yield lab.check(mode, a[:, :0], b[:0], c, beta=2, **how)
+    a, b = data.integers(rng, mode, (3, 1, 20, 15), (2, 15, 18))
+    yield lab.check(mode, a, b, expect="exact", layouts={"a": Layout(batch_pad=5)})
+    a, b = data.signed(rng, mode, (16, 4096), (4096, 24))
+    yield lab.check(mode, a, b)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--families", nargs="+", default=["sm70_wmma", "simt"])
+    args = parser.parse_args()
+    count, kernels = 0, set()
+    for family in args.families:
+        if family not in families.runnable():
+            print(f"{family}: this machine cannot run it", file=sys.stderr)
+            return 1
+        os.environ["TCGEMM_FORCE_FAMILY"] = family
+        for kernel in tcgemm.kernels():
+            if kernel["family"] != family:
+                continue
+            os.environ["TCGEMM_FORCE_KERNEL"] = kernel["name"]
+            for name in FAMILY_MODES[family]:
+                try:
+                    for done in products(Lab(tcgemm, family), MODES[name]):
+                        count += 1
+                        kernels.add(done.kernel)
+                except tcgemm.NoKernelError:
+                    continue  # the kernel is for another mode
+            assert kernel["name"] in kernels, f"{kernel['name']} ran no product"
+        del os.environ["TCGEMM_FORCE_KERNEL"]
+    print(f"{count} products right, kernels: {' '.join(sorted(kernels))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The host family's instruction sets: each that this CPU has gives the same contract."""
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, MODES, Lab, Layout, data
+
+INSTRUCTION_SETS = ("generic", "avx2", "avx512")
+
+
+@pytest.fixture(params=INSTRUCTION_SETS)
+def host(request, monkeypatch):
+    """The host family limited to one instruction set."""
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", "host")
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.setenv("TCGEMM_HOST_ISA", request.param)
+    one = np.ones((1, 1), np.float32)
+    try:
+        tcgemm.matmul(one, one)
+    except tcgemm.InvalidArgument:  # says TCGEMM_HOST_ISA: see the last test
+        if request.param == "generic":
+            raise  # the one for any CPU must be there
+        pytest.skip(f"no {request.param} on this CPU or in this build")
+    return Lab(tcgemm, "host")
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_each_instruction_set_is_exact_on_whole_numbers(host, mode, rng):
+    for m, n, k in data.shapes_pairwise()[::7]:
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        host.check(mode, a, b, expect="exact", layouts={"a": COL, "out": Layout(pad=1)})
+        host.check(mode, a, b, expect="exact", layouts={"b": COL, "out": COL})
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_each_instruction_set_keeps_the_bounds(host, mode, rng):
+    for name in data.data_sets(mode):
+        for k in (1, 15, 64, 257, 1000):
+            a, b = data.DATA_SETS[name](rng, mode, (33, k), (k, 19))
+            gate = "gate" if name == "positive" else "bound"
+            host.check(mode, a, b, out_dtype=mode.outputs[-1], expect=gate)
+    a, b = data.positive(rng, mode, (3, 16384), (16384, 2))
+    if mode.accumulator != "float16":
+        out = {"float64": "float64", "int32": "int32"}.get(mode.accumulator, "float32")
+        host.check(mode, a, b, out_dtype=out, expect="gate")
+
+
+def test_an_unknown_instruction_set_is_an_error(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.setenv("TCGEMM_HOST_ISA", "mmx")
+    one = np.ones((1, 1), np.float32)
+    with pytest.raises(tcgemm.InvalidArgument, match=r"TCGEMM_HOST_ISA.*mmx.*generic"):
+        tcgemm.matmul(one, one)
