@@ -30,6 +30,11 @@ class Backend(ABC):
 
     @abstractmethod
     def has_dtype(self, dtype: str) -> bool: ...
+
+    def missing(self, dtype: str) -> str:
+        """Why has_dtype says no."""
+        return f"{self.name} has no {dtype} here"
+
     @abstractmethod
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any: ...
     @abstractmethod
@@ -95,6 +100,9 @@ class NumpyBackend(Backend):
 
     def has_dtype(self, dtype: str) -> bool:
         return dtype != "bfloat16" or importlib.util.find_spec("ml_dtypes") is not None
+
+    def missing(self, dtype: str) -> str:
+        return f"NumPy has no {dtype} here: pip install ml_dtypes"
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return np.empty(shape, self._dtype(dtype))

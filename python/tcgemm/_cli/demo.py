@@ -80,6 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
             except (tcgemm.TcgemmError, RuntimeError, MemoryError) as error:
                 failures.append(f"{name} ({backend.name}): {type(error).__name__}: {error}")
     _print(outcomes, backends)
+    for backend in backends:
+        for name, mode in MODES.items():
+            if not backend.has_dtype(mode.dtype):
+                print(f"\nnot run: {name}: {backend.missing(mode.dtype)}")
     return _verdict(outcomes, failures)
 
 

@@ -71,7 +71,7 @@ def self_test(name: str, mode: Mode) -> dict[str, Any]:
     whole_b = rng.integers(-4, 5, (k, n))
     outcome: dict[str, Any] = {"mode": name, "ok": False, "kernel": None, "message": ""}
     if not backend.has_dtype(mode.dtype):
-        return {**outcome, "ok": True, "message": "not run: NumPy needs ml_dtypes for bfloat16"}
+        return {**outcome, "ok": True, "message": f"not run: {backend.missing(mode.dtype)}"}
     try:
         a = backend.array(whole_a, mode.dtype)
         b = backend.array(whole_b, mode.dtype)

@@ -46,7 +46,7 @@ def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = Tru
     row: Row = {"case": case.to_json()}
     try:
         if not backend.has_dtype(case.dtype):
-            raise tcgemm.UnsupportedError(f"{backend.name} has no {case.dtype} here")
+            raise tcgemm.UnsupportedError(backend.missing(case.dtype))
         if case.family not in (None, *(kernel["family"] for kernel in tcgemm.kernels())):
             raise tcgemm.NoKernelError(f"family {case.family} is not in this build")
         with forced_family(case.family):

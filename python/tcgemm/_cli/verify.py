@@ -124,7 +124,7 @@ def _compare(
     backend: Backend, mode: Mode, data: str, k: int, shape: tuple[int, int]
 ) -> dict[str, Any]:
     if not backend.has_dtype(mode.dtype):
-        raise tcgemm.UnsupportedError(f"NumPy has no {mode.dtype} here: pip install ml_dtypes")
+        raise tcgemm.UnsupportedError(backend.missing(mode.dtype))
     m, n = shape
     rng = np.random.default_rng(k)
     a = backend.array(_draw(rng, data, (m, k), mode), mode.dtype)
