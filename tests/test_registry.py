@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import tcgemm
-from harness import FAMILY_MODES, MODES, UNSUPPORTED, Lab, cuda, families, round_to
+from harness import FAMILY_MODES, MODES, UNSUPPORTED, Lab, cuda, data, families, round_to
 
 CC = {"sm70_wmma": (7, 0), "simt": (7, 0), "host": None}
 
@@ -72,6 +72,33 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
                     assert done.kernel == kernel["name"]
                     ran.add(kernel["name"])
     assert ran == {k["name"] for k in tcgemm.kernels() if k["family"] == lab.family}
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_the_first_family_that_takes_a_product_computes_it(mode, monkeypatch):
+    """Without force: the order of FAMILY_MODES, on the CPU and, where there is one, the GPU."""
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+    for on_gpu in {family != "host" for family in families.runnable()}:
+        monkeypatch.setenv("TCGEMM_DEVICE", "cuda:0" if on_gpu else "cpu")
+        candidates = [
+            f for f in FAMILY_MODES if f in families.runnable() and (f != "host") == on_gpu
+        ]
+        expected = next(f for f in candidates if mode.name in FAMILY_MODES[f])
+        rng = np.random.default_rng(6)
+        a, b = data.signed(rng, mode, (257, 300), (300, 130))
+        # Lab.check fails where the plan's family is another one.
+        Lab(tcgemm, expected).check(mode, a, b)
+
+
+def test_n08_fp32_operands_are_never_rounded_unasked(monkeypatch):
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+    for family in families.runnable():
+        lab = Lab(tcgemm, "simt" if family != "host" else "host")
+        monkeypatch.setenv("TCGEMM_DEVICE", "cuda:0" if lab.on_gpu else "cpu")
+        for value in (1024.5, 1 + 2.0**-20, 1 + 2.0**-23):
+            a = np.full((300, 256), np.float32(value))
+            got = lab.check(MODES["fp32"], a, np.eye(256, dtype=np.float32), expect="exact").out
+            assert (got == np.float32(value)).all()
 
 
 def test_an_unknown_forced_name_is_an_error(monkeypatch):

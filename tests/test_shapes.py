@@ -6,7 +6,7 @@ import mmap
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, ROW, Layout, cuda, data, oracle, round_to, wide
+from harness import COL, ROW, Layout, cuda, data, oracle, round_to, wide
 from harness.dlpack import CUDA, RawArray
 from harness.formats import FORMATS
 
