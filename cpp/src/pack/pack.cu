@@ -6,12 +6,28 @@
 namespace tcgemm::pack {
 namespace {
 
-template <DType> struct Element;
-template <> struct Element<DType::f16> { using Type = __half; };
-template <> struct Element<DType::bf16> { using Type = __nv_bfloat16; };
-template <> struct Element<DType::f32> { using Type = float; };
-template <> struct Element<DType::f64> { using Type = double; };
-template <> struct Element<DType::i8> { using Type = std::int8_t; };
+template <DType>
+struct Element;
+template <>
+struct Element<DType::f16> {
+    using Type = __half;
+};
+template <>
+struct Element<DType::bf16> {
+    using Type = __nv_bfloat16;
+};
+template <>
+struct Element<DType::f32> {
+    using Type = float;
+};
+template <>
+struct Element<DType::f64> {
+    using Type = double;
+};
+template <>
+struct Element<DType::i8> {
+    using Type = std::int8_t;
+};
 
 }  // namespace
 
@@ -32,8 +48,8 @@ void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
         args.target_batch_stride[dim] = target.view.batch_stride[dim];
     }
 
-#define TCGEMM_ROW(from, to)                                                              \
-    if (source.dtype == DType::from && target.view.dtype == DType::to) {                  \
+#define TCGEMM_ROW(from, to)                                                                    \
+    if (source.dtype == DType::from && target.view.dtype == DType::to) {                        \
         return launch_pack<Element<DType::from>::Type, Element<DType::to>::Type>(args, stream); \
     }
     TCGEMM_CONVERSIONS(TCGEMM_ROW)

@@ -19,17 +19,20 @@ namespace tcgemm::pack {
 // float, which holds them exactly.
 template <class To, class From>
 __device__ __forceinline__ To convert(From value) {
-    if constexpr (std::is_same_v<To, From>) return value;
+    if constexpr (std::is_same_v<To, From>)
+        return value;
     else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, __half>)
         return __double2half(value);
     else if constexpr (std::is_same_v<From, double> && std::is_same_v<To, __nv_bfloat16>)
         return __double2bfloat16(value);
-    else if constexpr (std::is_same_v<From, double>) return static_cast<To>(value);
+    else if constexpr (std::is_same_v<From, double>)
+        return static_cast<To>(value);
     else if constexpr (std::is_same_v<To, __half>)
         return __float2half_rn(static_cast<float>(value));
     else if constexpr (std::is_same_v<To, __nv_bfloat16>)
         return __float2bfloat16_rn(static_cast<float>(value));
-    else return static_cast<To>(static_cast<float>(value));
+    else
+        return static_cast<To>(static_cast<float>(value));
 }
 
 template <class T, int N>
@@ -47,20 +50,23 @@ struct PackArgs {
     BatchShape batch;
     std::int64_t source_batch_stride[kMaxBatchDims], target_batch_stride[kMaxBatchDims];
     std::int64_t tiles_inner, tiles;  // of one batch
-    bool along_outer;  // neighbouring threads read neighbouring outer: the pass transposes
-    bool vectorised;   // the source's inner elements can be read in vectors
-    std::int64_t step; // in the source, between a thread's elements where it reads no vectors
+    bool along_outer;   // neighbouring threads read neighbouring outer: the pass transposes
+    bool vectorised;    // the source's inner elements can be read in vectors
+    std::int64_t step;  // in the source, between a thread's elements where it reads no vectors
 };
 
 inline constexpr int kThreads = 256;
 
-// A block's tile and the widest accesses. Registers are limited so that enough blocks share an SM:
-// reads of narrow elements fill the memory's latency only in great number.
+// A block's tile and the widest accesses. What fills the memory's latency is the number of bytes
+// that an SM has in flight: narrow elements take larger tiles, and registers are limited so that
+// enough blocks share an SM.
 template <class From, class To>
 struct PackTile {
-    static constexpr int kOuter = 32, kInner = 128;
-    static constexpr int kBlocksPerSm = sizeof(From) == 8 ? 3 : 5;
+    static constexpr int kInner = 128;
+    static constexpr int kOuter = sizeof(From) <= 2 && sizeof(To) <= 4 ? 64 : 32;
+    static constexpr int kBlocksPerSm = sizeof(From) == 1 || sizeof(From) == 8 ? 3 : 4;
     static constexpr int kElements = kOuter * kInner / kThreads;  // a thread
+    static constexpr int kInFlight = sizeof(From) == 8 ? 8 : 16;  // where they are read singly
     static constexpr int kReadVector = 16 / sizeof(From);
     static constexpr int kWriteVector = 16 / sizeof(To);
     // Padded: rows stay aligned, and columns spread over the banks of shared memory.
@@ -75,20 +81,18 @@ struct TilePlace {
 
 template <class Tile>
 __device__ __forceinline__ TilePlace place_of(const PackArgs& args, std::int64_t index) {
-    const std::int64_t batch = index / args.tiles, in_batch = index - batch * args.tiles;
-    const std::int64_t tile_outer = in_batch / args.tiles_inner;
     TilePlace place;
-    place.batch = batch;
+    place.batch = args.batch.count == 1 ? 0 : index / args.tiles;
+    const std::int64_t in_batch = index - place.batch * args.tiles;
+    const std::int64_t tile_outer = in_batch / args.tiles_inner;
     place.outer0 = tile_outer * Tile::kOuter;
     place.inner0 = (in_batch - tile_outer * args.tiles_inner) * Tile::kInner;
-    place.outer_left =
-        static_cast<int>(min(args.outer - place.outer0, std::int64_t{Tile::kOuter}));
-    place.inner_left =
-        static_cast<int>(min(args.inner - place.inner0, std::int64_t{Tile::kInner}));
+    place.outer_left = static_cast<int>(min(args.outer - place.outer0, std::int64_t{Tile::kOuter}));
+    place.inner_left = static_cast<int>(min(args.inner - place.inner0, std::int64_t{Tile::kInner}));
     return place;
 }
 
-// Reads a tile and rounds it into shared memory. All reads of a thread are in flight before the
+// Reads a tile and rounds it into shared memory. Many reads of a thread are in flight before the
 // first one is used.
 template <class From, class To, class Tile>
 __device__ __forceinline__ void read_tile(const PackArgs& args, const TilePlace& place,
@@ -104,47 +108,57 @@ __device__ __forceinline__ void read_tile(const PackArgs& args, const TilePlace&
         constexpr int kReads = Tile::kOuter / kStep;
         const int outer = thread / kAcross, inner = thread % kAcross * Tile::kReadVector;
         const From* from = source + outer * args.source_outer_stride + inner;
-        ReadVector value[kReads];
+        if (inner + Tile::kReadVector <= place.inner_left) {
+            ReadVector value[kReads];
 #pragma unroll
-        for (int i = 0; i < kReads; ++i, from += kStep * args.source_outer_stride) {
-            value[i] = {};
-            if (outer + i * kStep >= place.outer_left) continue;
-            if (inner + Tile::kReadVector <= place.inner_left) {
-                value[i] = *reinterpret_cast<const ReadVector*>(from);
-            } else {
-#pragma unroll
-                for (int j = 0; j < Tile::kReadVector; ++j) {
-                    if (inner + j < place.inner_left) value[i].element[j] = from[j];
+            for (int i = 0; i < kReads; ++i, from += kStep * args.source_outer_stride) {
+                if (outer + i * kStep < place.outer_left) {
+                    value[i] = *reinterpret_cast<const ReadVector*>(from);
                 }
             }
-        }
 #pragma unroll
-        for (int i = 0; i < kReads; ++i) {
-            Vector<To, Tile::kReadVector> rounded;
+            for (int i = 0; i < kReads; ++i) {
+                Vector<To, Tile::kReadVector> rounded;
 #pragma unroll
-            for (int j = 0; j < Tile::kReadVector; ++j) {
-                rounded.element[j] = convert<To>(value[i].element[j]);
+                for (int j = 0; j < Tile::kReadVector; ++j) {
+                    rounded.element[j] = convert<To>(value[i].element[j]);
+                }
+                *reinterpret_cast<Vector<To, Tile::kReadVector>*>(&tile[outer + i * kStep][inner]) =
+                    rounded;
             }
-            *reinterpret_cast<Vector<To, Tile::kReadVector>*>(&tile[outer + i * kStep][inner]) =
-                rounded;
+        } else {  // at the end of the rows
+            const int left = place.inner_left - inner;
+#pragma unroll 1
+            for (int row = outer; row < place.outer_left; row += kStep) {
+#pragma unroll 1
+                for (int j = 0; j < Tile::kReadVector; ++j) {
+                    tile[row][inner + j] = convert<To>(j < left ? from[j] : From(0));
+                }
+                from += kStep * args.source_outer_stride;
+            }
         }
     } else {
+        // The thread's elements lie in one row or one column of the tile, `step` apart.
         const int outer = args.along_outer ? thread % Tile::kOuter : thread / Tile::kInner;
         const int inner = args.along_outer ? thread / Tile::kOuter : thread % Tile::kInner;
-        const int outer_step = args.along_outer ? 0 : kThreads / Tile::kInner;
-        const int inner_step = args.along_outer ? kThreads / Tile::kOuter : 0;
+        const int step = kThreads / (args.along_outer ? Tile::kOuter : Tile::kInner);
+        const int left = args.along_outer ? place.inner_left - inner : place.outer_left - outer;
+        const bool any = outer < place.outer_left && inner < place.inner_left;
+        int count = any ? (left + step - 1) / step : 0;  // of them inside the matrix
         const From* from =
             source + outer * args.source_outer_stride + inner * args.source_inner_stride;
-        From value[Tile::kElements];
+        To* to = &tile[outer][inner];
+        const int to_step = args.along_outer ? step : step * Tile::kPitch;
+#pragma unroll 1
+        for (int first = 0; first < Tile::kElements; first += Tile::kInFlight) {
+            From value[Tile::kInFlight];
 #pragma unroll
-        for (int i = 0; i < Tile::kElements; ++i, from += args.step) {
-            const bool inside = outer + i * outer_step < place.outer_left &&
-                                inner + i * inner_step < place.inner_left;
-            value[i] = inside ? *from : From(0);
-        }
+            for (int i = 0; i < Tile::kInFlight; ++i, from += args.step) {
+                value[i] = i < count ? *from : From(0);
+            }
 #pragma unroll
-        for (int i = 0; i < Tile::kElements; ++i) {
-            tile[outer + i * outer_step][inner + i * inner_step] = convert<To>(value[i]);
+            for (int i = 0; i < Tile::kInFlight; ++i, to += to_step) *to = convert<To>(value[i]);
+            count -= Tile::kInFlight;
         }
     }
 }
@@ -180,7 +194,8 @@ __global__ void __launch_bounds__(kThreads, PackTile<From, To>::kBlocksPerSm)
     for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
         read_tile<From, To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
-        asm volatile("" : "+l"(index));  // place_of is cheaper computed again than kept in registers
+        asm volatile(""
+                     : "+l"(index));  // place_of is cheaper computed again than kept in registers
         write_tile<To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
     }
@@ -193,12 +208,12 @@ void launch_pack(PackArgs args, StreamView stream) {
     args.tiles_inner = tiles(args.inner, Tile::kInner);
     args.tiles = args.tiles_inner * tiles(args.outer, Tile::kOuter);
     args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
-    args.vectorised = args.source_inner_stride == 1 &&
-                      args.source_outer_stride % Tile::kReadVector == 0 &&
-                      reinterpret_cast<std::uintptr_t>(args.source) % 16 == 0;
+    args.vectorised =
+        args.source_inner_stride == 1 && args.source_outer_stride % Tile::kReadVector == 0 &&
+        reinterpret_cast<std::uintptr_t>(args.source) % alignof(Vector<From, Tile::kReadVector>) ==
+            0;
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        args.vectorised =
-            args.vectorised && args.source_batch_stride[dim] % Tile::kReadVector == 0;
+        args.vectorised = args.vectorised && args.source_batch_stride[dim] % Tile::kReadVector == 0;
     }
     args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
                                  : kThreads / Tile::kInner * args.source_outer_stride;

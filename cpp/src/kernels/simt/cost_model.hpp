@@ -47,8 +47,8 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
         (m + n) * static_cast<double>(problem->k) * batch * kernel.element_bytes;
     const double latency =
         operand_bytes > 0.5 * static_cast<double>(device.l2_bytes) ? kMemoryLatency : kCacheLatency;
-    // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their loads,
-    // many for the multiply-add units.
+    // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their
+    // loads, many for the multiply-add units.
     const auto wave = [&](double resident) {
         return k_tiles * std::max(resident * kernel.multiply_cycles / kernel.efficiency,
                                   latency + kernel.multiply_cycles) +
@@ -75,9 +75,9 @@ inline Schedule best_schedule(const ValidProblem& problem, const DevicePropertie
     const std::int64_t k_tiles = ceil_div(problem->k, kernel.block_k);
     double best = cycles(problem, device, kernel, 1);
     std::int64_t best_splits = 1;
-    for (std::int64_t splits = 2; kernel.splits && splits <= kMaxSplits &&
-                                  k_tiles >= splits * kMinSplitTiles &&
-                                  partial_bytes * static_cast<double>(splits) <= kMaxWorkspaceBytes;
+    for (std::int64_t splits = 2;
+         kernel.splits && splits <= kMaxSplits && k_tiles >= splits * kMinSplitTiles &&
+         partial_bytes * static_cast<double>(splits) <= kMaxWorkspaceBytes;
          splits += std::max<std::int64_t>(1, splits / 4)) {
         const double cost = cycles(problem, device, kernel, splits);
         if (cost < 0.97 * best) {

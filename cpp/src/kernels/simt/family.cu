@@ -13,9 +13,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
     if (problem.compute_dtype() == Numbers::kDType && problem->accumulate == Numbers::kAccumulate) {
         return {};
     }
-    return std::string("computes ") + name(Numbers::kDType) + " with " + name(Numbers::kAccumulate) +
-           " accumulation, the product asks for " + name(problem.compute_dtype()) + " with " +
-           name(problem->accumulate);
+    return std::string("computes ") + name(Numbers::kDType) + " with " +
+           name(Numbers::kAccumulate) + " accumulation, the product asks for " +
+           name(problem.compute_dtype()) + " with " + name(problem->accumulate);
 }
 
 template <class Policy>
@@ -37,7 +37,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 
 template <class Policy>
 constexpr KernelInfo row(const char* name) {
-    return {name, Policy::tile, OperandNeeds{false, 0}, rejects<Policy>, schedule<Policy>,
+    return {name,          Policy::tile, OperandNeeds{false, 0}, rejects<Policy>, schedule<Policy>,
             launch<Policy>};
 }
 

@@ -21,8 +21,8 @@ struct Work {
 template <class Policy>
 struct SharedMemory {
     using Stage = typename Policy::Numbers::Stage;
-    using Loader = OperandLoader<typename Policy::Numbers::Element, Stage, Policy::kBlock,
-                                 Policy::kBlockK>;
+    using Loader =
+        OperandLoader<typename Policy::Numbers::Element, Stage, Policy::kBlock, Policy::kBlockK>;
     // Two k-tiles of each operand: one is computed while the other is filled.
     alignas(16) Stage a[2][Loader::kTileElements];
     alignas(16) Stage b[2][Loader::kTileElements];
@@ -68,8 +68,10 @@ struct ThreadTile {
     __device__ ThreadTile() {
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         constexpr int kWarpsN = Policy::kBlock / Policy::kWarpN;
-        row0 = warp / kWarpsN * Policy::kWarpM + lane / Policy::kLanesN * kGroup;
-        col0 = warp % kWarpsN * Policy::kWarpN + lane % Policy::kLanesN * kGroup;
+        // Eight neighbouring lanes, which shared memory serves together, cover 2 x 4 threads: fewer
+        // different words than 1 x 8 (2 to 3 % for the tiles that read most).
+        row0 = warp / kWarpsN * Policy::kWarpM + (lane / 16 * 2 + lane % 2) * kGroup;
+        col0 = warp % kWarpsN * Policy::kWarpN + lane % 16 / 2 * kGroup;
 #pragma unroll
         for (int i = 0; i < kM; ++i) {
 #pragma unroll
@@ -165,9 +167,8 @@ __device__ __forceinline__ void write_tile(ThreadTile<Policy>& tile, const GemmA
             for (int j = 0; j < kGroup; ++j) {
                 value[j] = epilogue::widen<typename Epilogue::Value>(group[j]);
             }
-            output.template store<kGroup>(
-                row0 + row, col0 + col, value,
-                static_cast<int>(min(cols_left, std::int64_t{kGroup})));
+            output.template store<kGroup>(row0 + row, col0 + col, value,
+                                          static_cast<int>(min(cols_left, std::int64_t{kGroup})));
         });
     }
 }
@@ -189,18 +190,16 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         const std::int64_t k0 = (place.slice - batch * work.splits) * work.split_length;
         std::int64_t k_left = min(work.split_length, args.k - k0);
 
-        typename Shared::Loader load_a(
-            work.a,
-            static_cast<const Element*>(args.a.data) +
-                batch_offset(args.batch, args.a.batch_stride, batch) +
-                row0 * work.a.outer_stride + k0 * work.a.k_stride,
-            args.m - row0);
-        typename Shared::Loader load_b(
-            work.b,
-            static_cast<const Element*>(args.b.data) +
-                batch_offset(args.batch, args.b.batch_stride, batch) +
-                col0 * work.b.outer_stride + k0 * work.b.k_stride,
-            args.n - col0);
+        typename Shared::Loader load_a(work.a,
+                                       static_cast<const Element*>(args.a.data) +
+                                           batch_offset(args.batch, args.a.batch_stride, batch) +
+                                           row0 * work.a.outer_stride + k0 * work.a.k_stride,
+                                       args.m - row0);
+        typename Shared::Loader load_b(work.b,
+                                       static_cast<const Element*>(args.b.data) +
+                                           batch_offset(args.batch, args.b.batch_stride, batch) +
+                                           col0 * work.b.outer_stride + k0 * work.b.k_stride,
+                                       args.n - col0);
 
         // Main loop: global memory -> registers -> shared memory runs one k-tile ahead. Loads past
         // the end read nothing and give zeros.

@@ -20,9 +20,11 @@ template <class Element>
 bool vectorised(const MatrixView& view, const BatchShape& batch) {
     if (view.row_stride != 1 && view.col_stride != 1) return false;
     const std::int64_t other = view.col_stride == 1 ? view.row_stride : view.col_stride;
-    bool aligned = reinterpret_cast<std::uintptr_t>(view.data) %
-                       alignof(Vector<Element, kVector>) == 0 && other % kVector == 0;
-    for (int dim = 0; dim < batch.rank; ++dim) aligned = aligned && view.batch_stride[dim] % kVector == 0;
+    bool aligned =
+        reinterpret_cast<std::uintptr_t>(view.data) % alignof(Vector<Element, kVector>) == 0 &&
+        other % kVector == 0;
+    for (int dim = 0; dim < batch.rank; ++dim)
+        aligned = aligned && view.batch_stride[dim] % kVector == 0;
     return aligned;
 }
 
@@ -55,7 +57,8 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
 
     if (work.splits > 1) {
         const std::int64_t outputs = args.m * args.n * args.batch.count;
-        const auto reduce_blocks = static_cast<unsigned>(std::min(ceil_div(outputs, 256), kMaxGrid));
+        const auto reduce_blocks =
+            static_cast<unsigned>(std::min(ceil_div(outputs, 256), kMaxGrid));
         reduce_kernel<typename Numbers::Acc, Epilogue>
             <<<reduce_blocks, 256, 0, stream.get()>>>(args, work.splits, epilogue);
         runtime::check_launch("simt reduce_kernel");

@@ -24,7 +24,9 @@ struct OperandPath {
     bool along_k = false;     // neighbouring threads take neighbouring k, otherwise outer
     bool vectorised = false;  // the stride along them is 1, and vectors of kVector are aligned
     int outer_step = 0, k_step = 0;  // from one to the next of a thread's kVector elements
-    std::int64_t step = 0;           // the same in memory
+    int last_outer = 0, last_k = 0;  // from the first to the last of them
+    int tile_step = 0;               // as outer_step and k_step, in shared memory
+    std::int64_t step = 0;           // in global memory
     std::int64_t advance = 0;        // from k-tile to k-tile
 };
 
@@ -36,7 +38,8 @@ class OperandLoader {
    public:
     // The padding spreads a transposing store of 16 x 2 vectors over all 32 banks.
     static constexpr int kStride = kBlock + kVector;
-    static constexpr int kTileElements = kBlockK * kStride;  // [kBlockK][kStride], outer neighbouring
+    static constexpr int kTileElements =
+        kBlockK * kStride;  // [kBlockK][kStride], outer neighbouring
 
     static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool vectorised) {
         OperandPath path;
@@ -51,6 +54,9 @@ class OperandLoader {
             path.outer_step = path.along_k ? kThreads / kBlockK : 0;
             path.k_step = path.along_k ? 0 : kThreads / kBlock;
         }
+        path.last_outer = (kVector - 1) * path.outer_step;
+        path.last_k = (kVector - 1) * path.k_step;
+        path.tile_step = path.k_step * kStride + path.outer_step;
         path.step = path.outer_step * outer_stride + path.k_step * k_stride;
         path.advance = kBlockK * k_stride;
         return path;
@@ -67,15 +73,14 @@ class OperandLoader {
         k_ = path.along_k ? along : across;
         in_tile_ = k_ * kStride + outer;
         outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
+        vector_inside_ = path.vectorised && path.last_outer < outer_left_;
         pointer_ = data + outer * path.outer_stride + k_ * path.k_stride;
     }
 
     // Reads the next k-tile; `k_left` values of k lie inside. What lies outside is zero, unread.
     __device__ __forceinline__ void load(int k_left) {
-        constexpr int kLast = kVector - 1;
         k_left -= k_;
-        if (path_.vectorised && kLast * path_.outer_step < outer_left_ &&
-            kLast * path_.k_step < k_left) {
+        if (vector_inside_ && path_.last_k < k_left) {
             value_ = *reinterpret_cast<const Vector<Element, kVector>*>(pointer_);
         } else {
             const Element* from = pointer_;
@@ -96,21 +101,25 @@ class OperandLoader {
             for (int i = 0; i < kVector; ++i) value.element[i] = staged(value_.element[i]);
             *reinterpret_cast<Vector<Stage, kVector>*>(to) = value;
         } else {
-            const int step = path_.k_step * kStride + path_.outer_step;
 #pragma unroll
-            for (int i = 0; i < kVector; ++i) to[i * step] = staged(value_.element[i]);
+            for (int i = 0; i < kVector; ++i, to += path_.tile_step) {
+                *to = staged(value_.element[i]);
+            }
         }
     }
 
    private:
     static __device__ __forceinline__ Stage staged(Element value) {
-        if constexpr (std::is_same_v<Stage, Element>) return value;
-        else return static_cast<Stage>(value);  // exact: half, bfloat16 to float; int8 to int32
+        if constexpr (std::is_same_v<Stage, Element>)
+            return value;
+        else
+            return static_cast<Stage>(value);  // exact: half, bfloat16 to float; int8 to int32
     }
 
     const OperandPath& path_;
     int k_, in_tile_;  // the thread's first element: its k, its place in shared memory
     int outer_left_;   // rows from there to the edge of the matrix
+    bool vector_inside_;
     const Element* pointer_;
     Vector<Element, kVector> value_;
 };

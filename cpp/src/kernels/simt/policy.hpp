@@ -82,8 +82,7 @@ struct Policy {
     // A thread stages one vector of four elements of A and one of B for each k-tile.
     static constexpr int kBlockK = 8;
     static constexpr int kThreads = kBlock * kBlockK / 4;
-    // A warp is 4 x 8 threads: its A fragment is then 64 bytes and its B fragment 128, read from
-    // shared memory without bank conflicts.
+    // The threads of a warp, as they share its outputs.
     static constexpr int kLanesM = 4, kLanesN = 8;
     static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
     static constexpr TileConfig tile{kBlock, kBlock, kBlockK, kWarpM, kWarpN, kThreads};
@@ -98,7 +97,7 @@ using Large = Policy<Numbers, 128, 8, 8, kIsDouble<Numbers> ? 1 : 2, 63>;
 template <class Numbers>
 using Medium = Policy<Numbers, 64, 8, 4, kIsDouble<Numbers> ? 3 : 4, 54>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 4, 4, kIsDouble<Numbers> ? 8 : 12, 39>;
+using Small = Policy<Numbers, 32, 4, 4, kIsDouble<Numbers> ? 8 : 14, 39>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>
