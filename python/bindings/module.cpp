@@ -125,6 +125,13 @@ py::list device_rows() {
     return rows;
 }
 
+std::string unavailable_reason() {
+    refuse_after_fork();
+    std::string reason = cuda_unavailable_reason();
+    if (reason.empty()) about_to_use_cuda();
+    return reason;
+}
+
 py::dict build_row() {
     const BuildInfo& build = build_info();
     py::dict row;
@@ -229,7 +236,7 @@ PYBIND11_MODULE(_core, module) {
     module.def("devices", &device_rows);
     module.def("cpu", [] { return device_row(Device::cpu()); });
     module.def("build_info", &build_row);
-    module.def("cuda_unavailable_reason", &cuda_unavailable_reason);
+    module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
     module.attr("precisions") =
         py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));

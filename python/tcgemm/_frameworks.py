@@ -7,6 +7,7 @@ handles; 0 is the legacy default stream.
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
 from contextlib import nullcontext
 from typing import Any
@@ -23,12 +24,18 @@ def _loaded(module: str) -> Any:
 class Torch:
     """PyTorch tensors."""
 
+    def _stream(self, stream: int, device: Any) -> Any:
+        cuda = _loaded("torch").cuda
+        if stream == 0:  # ExternalStream(0) would be a new stream
+            return cuda.default_stream(device)
+        return cuda.ExternalStream(stream, device=device)
+
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
         """Make a tensor where `like` is, in the order of `stream` (None: the current one)."""
         torch = _loaded("torch")
         on_stream: Any = nullcontext()
         if stream is not None:
-            on_stream = torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device))
+            on_stream = torch.cuda.stream(self._stream(stream, like.device))
         with on_stream:
             return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
 
@@ -38,8 +45,7 @@ class Torch:
 
     def keep(self, array: Any, device: int, stream: int) -> None:
         """Keep the memory of `array` until `stream` has done what it now holds."""
-        torch = _loaded("torch")
-        array.record_stream(torch.cuda.ExternalStream(stream, device=device))
+        array.record_stream(self._stream(stream, device))
 
 
 class CuPy:
@@ -47,6 +53,7 @@ class CuPy:
 
     def __init__(self) -> None:
         self._in_use: deque[tuple[Any, Any]] = deque()  # (event, array)
+        self._lock = threading.Lock()
 
     def _external(self, stream: int) -> Any:
         cupy = _loaded("cupy")
@@ -66,6 +73,7 @@ class CuPy:
 
     def current_stream(self, device: int) -> int:
         cupy = _loaded("cupy")
+        self._let_go()
         with cupy.cuda.Device(device):
             return int(cupy.cuda.get_current_stream().ptr)
 
@@ -76,12 +84,16 @@ class CuPy:
         record_stream: the array is held here until an event says that it is free.
         """
         cupy = _loaded("cupy")
-        while self._in_use and self._in_use[0][0].done:
-            self._in_use.popleft()
         with cupy.cuda.Device(device):
             event = cupy.cuda.Event(disable_timing=True)
             event.record(self._external(stream))
         self._in_use.append((event, array))
+
+    def _let_go(self) -> None:
+        """Drop what is no longer in use: at every call."""
+        with self._lock:
+            while self._in_use and self._in_use[0][0].done:
+                self._in_use.popleft()
 
 
 class Jax:
