@@ -110,6 +110,17 @@ def test_mixed_operands_are_computed_in_what_holds_both(lab, first, second):
     assert oracle.judge(mode, got, want, alpha=1.0, k=40, gate=False).of_hard <= 1
 
 
+@pytest.mark.parametrize(("precision", "compute"), PRECISIONS, ids=lambda x: x)
+def test_int8_operands_with_a_float_precision(lab, precision, compute):
+    if precision not in TAKEN.get(lab.family, (precision,)):
+        return
+    rng = np.random.default_rng(13)
+    mode = conversion("int8", precision, compute)
+    a, b = data.integers(rng, mode, (33, 40), (40, 17))
+    for out in ("float32", "float64"):
+        lab.check(mode, a, b, out_dtype=out, expect="exact", layouts={"a": Layout("col")})
+
+
 @pytest.mark.modes(only=lambda mode: mode.precision is not None)
 def test_packing_takes_every_layout(lab, mode, rng):
     """Operands that are converted first, from rows, columns, gaps, reversals and broadcasts."""

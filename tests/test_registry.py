@@ -155,15 +155,26 @@ def test_e06_unsupported_sm(lab, monkeypatch):
         with pytest.raises(tcgemm.NoKernelError, match="host memory"):
             tcgemm.matmul(*arrays, out=out.array)
         assert out.unwritten(out.read("out")) == 64 * 64
-    # A card that is not there: every kernel that does not run on it says so.
-    for capability in ((6, 1), (7, 0), (9, 0), (12, 0)):
-        rows = tcgemm.supports(capability)
-        assert rows
-        text = repr(rows)
-        for family in ("sm70_wmma", "simt"):
-            built = {k["architectures"] for k in tcgemm.kernels() if k["family"] == family}
-            if built and not any(families.runs_on(x, capability) for x in built):
-                assert family not in text, (capability, text)
+
+
+@pytest.mark.parametrize("capability", [(6, 1), (7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (12, 0)])
+def test_e06_support_table_of_cards_that_are_not_here(capability):
+    """For each precision the first family whose code runs on the card, or a reason."""
+    architectures = {k["family"]: k["architectures"] for k in tcgemm.kernels()}
+    precisions = {"sm70_wmma": {"fp16"}, "simt": {"fp16", "bf16", "fp32", "fp64", "int8"}}
+    rows = tcgemm.supports(capability)
+    assert {row["precision"] for row in rows} >= precisions["simt"]
+    for row in rows:
+        expected = [
+            family
+            for family in FAMILY_MODES
+            if family in architectures
+            and family != "host"
+            and row["precision"] in precisions[family]
+            and families.runs_on(architectures[family], capability)
+        ]
+        assert row["family"] == (expected[0] if expected else ""), row
+        assert bool(row["reason"]) == (not expected), row
 
 
 @pytest.mark.parametrize("family", FAMILY_MODES)
