@@ -40,13 +40,17 @@ class Hunk:
     old: str
     new: str
 
+    def find(self, text: str) -> list[re.Match[str]]:
+        """Where `old` stands, however it is broken into lines."""
+        return list(re.finditer(r"\s+".join(map(re.escape, self.old.split())), text))
+
     def apply(self, root: Path) -> None:
         path = root / self.file
         text = path.read_text()
-        found = text.count(self.old)
-        if found != 1:
-            raise SystemExit(f"{self.file}: found {found} times, not once:\n{self.old}")
-        path.write_text(text.replace(self.old, self.new))
+        found = self.find(text)
+        if len(found) != 1:
+            raise SystemExit(f"{self.file}: found {len(found)} times, not once:\n{self.old}")
+        path.write_text(text[: found[0].start()] + self.new + text[found[0].end() :])
 
 
 @dataclass(frozen=True)
