@@ -46,30 +46,20 @@ constexpr ModeRow kModes[] = {
 
 double unit_of(DType dtype) {
     switch (dtype) {
-        case DType::f16:
-            return kU16;
-        case DType::bf16:
-            return kUb;
-        case DType::f32:
-            return kU32;
-        case DType::f64:
-            return kU64;
-        default:
-            return 0;
+        case DType::f16: return kU16;
+        case DType::bf16: return kUb;
+        case DType::f32: return kU32;
+        case DType::f64: return kU64;
+        default: return 0;
     }
 }
 double smallest_of(DType dtype) {  // spacing of its subnormals
     switch (dtype) {
-        case DType::f16:
-            return 0x1p-24;
-        case DType::bf16:
-            return 0x1p-133;
-        case DType::f32:
-            return 0x1p-149;
-        case DType::f64:
-            return 0x1p-1074;
-        default:
-            return 0;
+        case DType::f16: return 0x1p-24;
+        case DType::bf16: return 0x1p-133;
+        case DType::f32: return 0x1p-149;
+        case DType::f64: return 0x1p-1074;
+        default: return 0;
     }
 }
 
@@ -93,14 +83,10 @@ GemmArgs arguments(Matrix& a, Matrix& b, Matrix* c, Matrix& d, double alpha = 1,
 // What the mode rounds an element of A or B to.
 double rounded(double value, DType compute) {
     switch (compute) {
-        case DType::f16:
-            return to_float(to_half(value));
-        case DType::bf16:
-            return to_float(to_bfloat16(value));
-        case DType::f32:
-            return static_cast<float>(value);
-        default:
-            return value;
+        case DType::f16: return to_float(to_half(value));
+        case DType::bf16: return to_float(to_bfloat16(value));
+        case DType::f32: return static_cast<float>(value);
+        default: return value;
     }
 }
 
@@ -157,20 +143,13 @@ TEST(odd_sizes_layouts_dtypes_and_threads) {
                 const auto layout = [&](DType dtype, int64_t rows, int64_t cols, bool may_repeat) {
                     const int64_t gap = random() % 3;
                     switch (random() % (may_repeat ? 7 : 5)) {
-                        case 0:
-                            return Matrix(dtype, rows, cols, cols + gap, 1);
-                        case 1:
-                            return Matrix(dtype, rows, cols, 1, rows + gap);
-                        case 2:
-                            return Matrix(dtype, rows, cols, -(cols + gap), 1);
-                        case 3:
-                            return Matrix(dtype, rows, cols, 2 * cols + gap, -2);
-                        case 4:
-                            return Matrix(dtype, rows, cols, 3, 3 * rows + gap);
-                        case 5:
-                            return Matrix(dtype, rows, cols, 0, 1);
-                        default:
-                            return Matrix(dtype, rows, cols, 1, 0);
+                        case 0: return Matrix(dtype, rows, cols, cols + gap, 1);
+                        case 1: return Matrix(dtype, rows, cols, 1, rows + gap);
+                        case 2: return Matrix(dtype, rows, cols, -(cols + gap), 1);
+                        case 3: return Matrix(dtype, rows, cols, 2 * cols + gap, -2);
+                        case 4: return Matrix(dtype, rows, cols, 3, 3 * rows + gap);
+                        case 5: return Matrix(dtype, rows, cols, 0, 1);
+                        default: return Matrix(dtype, rows, cols, 1, 0);
                     }
                 };
                 const DType in_a = integer ? DType::i8 : pick(kFloats),
@@ -381,6 +360,28 @@ TEST(results_round_to_even_overflow_to_inf_and_keep_subnormals) {
             a.set(0, 0, 0, x), b.set(0, 0, 0, y);
             gemm((*set)[Mode::f32], arguments(a, b, nullptr, d), 1);
             CHECK_EQ(d.get(0, 0, 0), expected);
+        }
+    }
+}
+
+TEST(operands_are_rounded_once_whatever_their_dtype) {
+    for (const InstructionSet* set : instruction_sets()) {
+        // Just above the tie between 1 and its successor, by less than a float can tell.
+        for (const auto& [mode, value, expected] :
+             {std::tuple{Mode::f16, 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-10},
+              {Mode::f16_acc16, 1 + 0x1p-11, 1.0},
+              {Mode::bf16, 1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-7},
+              {Mode::bf16, 1 + 0x1p-8, 1.0},
+              {Mode::f32, 1 + 0x1p-24 + 0x1p-50, 1 + 0x1p-23},
+              {Mode::f64, 1 + 0x1p-52, 1 + 0x1p-52}}) {
+            for (const int64_t size : {1, 70}) {  // short runs and whole vectors
+                Matrix a = row_major(DType::f64, size, 1), one = row_major(DType::f16, 1, size),
+                       d = row_major(DType::f64, size, size);
+                for (int64_t i = 0; i < size; ++i) a.set(0, i, 0, value), one.set(0, 0, i, 1);
+                gemm((*set)[mode], arguments(a, one, nullptr, d), 1);
+                CHECK_EQ(d.get(0, size - 1, 0), expected);
+                CHECK_EQ(d.get(0, 0, size - 1), expected);
+            }
         }
     }
 }

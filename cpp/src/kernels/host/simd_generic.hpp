@@ -52,19 +52,16 @@ struct F16Sum : F32 {
 
     static Reg multiply_add(Reg a, Reg b, Reg sum) {
         const Reg value = sum + a * b;
-        const Bits magnitude = reinterpret_cast<Bits>(value) & 0x7fffffff;
+        const Bits bits = reinterpret_cast<Bits>(value), magnitude = bits & 0x7fffffff;
+        const Bits nan = magnitude > 0x7f800000;
+        const Bits large = magnitude >= 0x477ff000;  // from 65520 on: Inf
         // 1.5 * 2^(exponent + 13): adding it leaves 11 significant bits, or multiples of 2^-24.
-        const Bits exponent = magnitude & 0x7f800000;
-        const Bits smallest = (exponent < (113 << 23)) & ((113 << 23) - exponent);
-        const Reg magic = reinterpret_cast<Reg>(exponent + smallest + (13 << 23) + 0x00400000);
-        const Bits rounded = reinterpret_cast<Bits>((value + magic) - magic);
-        // From 65520 on: Inf. Inf and NaN stay; their exponent made no use of `magic`.
-        const Bits special = magnitude >= 0x7f800000;
-        const Bits too_large = (magnitude >= 0x477ff000) & ~special;
-        const Bits sign = reinterpret_cast<Bits>(value) & static_cast<std::int32_t>(0x80000000);
-        const Bits finite = (rounded & ~too_large) | (too_large & 0x7f800000) | sign;
-        return reinterpret_cast<Reg>((special & reinterpret_cast<Bits>(value)) |
-                                     (~special & finite));
+        const Bits exponent = magnitude & 0x7f800000 & ~large;
+        const Bits missing = (exponent < (113 << 23)) & ((113 << 23) - exponent);
+        const Reg magic = reinterpret_cast<Reg>(exponent + missing + (13 << 23) + 0x00400000);
+        const Bits rounded = reinterpret_cast<Bits>((value + magic) - magic) & ~large;
+        const Bits sign = bits & static_cast<std::int32_t>(0x80000000);
+        return reinterpret_cast<Reg>(sign | rounded | (large & 0x7f800000) | (nan & bits));
     }
 };
 
