@@ -61,7 +61,8 @@ def test_d02_under_load(lab, mode, rng):
             own = np.random.default_rng(seed)
             size = 96 + 16 * seed
             other = lab.prepare(mode, *data.signed(own, mode, (size, size), (size, size)))
-            stream = {"stream": cuda.Stream().address} if lab.on_gpu else {}
+            own_stream = cuda.Stream() if lab.on_gpu else None  # lives as long as its handle is used
+            stream = {"stream": own_stream.address} if own_stream else {}
             expected = None
             while not done.is_set():
                 other.operands["out"].refill()

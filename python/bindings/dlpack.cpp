@@ -98,6 +98,14 @@ void check_alignment(const ArrayView& view, const char* operand) {
                       std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
 }
 
+// CuPy (14.2) exports a negative stride divided by the element size as if it were unsigned: times the
+// size it wraps around to the true stride in bytes. No array can have such a positive stride.
+int64_t true_stride(int64_t stride, int64_t size) {
+    const auto bytes =
+        static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(size));
+    return stride > 0 && bytes < 0 ? bytes / size : stride;
+}
+
 ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const TypeInfo& type,
                   const char* operand) {
     ArrayView view;
@@ -108,7 +116,9 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const T
     view.ndim = tensor.ndim;
     for (int dim = 0; dim < view.ndim; ++dim) view.shape[dim] = tensor.shape[dim];
     if (tensor.strides != nullptr) {
-        for (int dim = 0; dim < view.ndim; ++dim) view.stride[dim] = tensor.strides[dim];
+        for (int dim = 0; dim < view.ndim; ++dim) {
+            view.stride[dim] = true_stride(tensor.strides[dim], size_of(view.dtype));
+        }
         normalise_strides(view);
     } else {
         view.stride = packed(view.dtype, view.ndim, view.shape, device).stride;

@@ -48,6 +48,16 @@ class Torch:
         array.record_stream(self._stream(stream, device))
 
 
+class _StreamHandle:
+    """A CUDA stream by its address, as CUDA's Python libraries pass streams to each other."""
+
+    def __init__(self, address: int) -> None:
+        self._address = address
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, self._address)
+
+
 class CuPy:
     """CuPy arrays."""
 
@@ -57,7 +67,11 @@ class CuPy:
 
     def _external(self, stream: int) -> Any:
         cupy = _loaded("cupy")
-        return cupy.cuda.Stream.null if stream == 0 else cupy.cuda.ExternalStream(stream)
+        if stream == 0:
+            return cupy.cuda.Stream.null
+        if hasattr(cupy.cuda.Stream, "from_external"):  # CuPy 14
+            return cupy.cuda.Stream.from_external(_StreamHandle(stream))
+        return cupy.cuda.ExternalStream(stream)
 
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
         """Make an array where `like` is, in the order of `stream` (None: the current one)."""

@@ -13,12 +13,38 @@ std::string describe(cudaError_t status) {
     return std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
 }
 
-void check(cudaError_t status, const char* call) {
-    if (status == cudaSuccess) return;
-    (void)cudaGetLastError();  // not sticky ones go: the next call starts clean
-    throw CudaError(std::string(call) + " failed with " + describe(status), status);
+// Errors that a kernel leaves behind when it faults. Kernels run after their launch returned, so that
+// a later call is the first to see it; from then on every call of the process fails.
+bool is_sticky(cudaError_t status) {
+    switch (status) {
+        case cudaErrorIllegalAddress:
+        case cudaErrorLaunchFailure:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorAssert:
+        case cudaErrorHardwareStackError:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorECCUncorrectable: return true;
+        default: return false;
+    }
 }
-#define TCGEMM_CHECK(call) check(call, #call)
+
+[[noreturn]] void fail(cudaError_t status, const std::string& call) {
+    (void)cudaGetLastError();  // not sticky ones go: the next call starts clean
+    throw CudaError(is_sticky(status)
+                        ? "the device was already in error before " + call + ": " +
+                              describe(status) +
+                              ". An earlier kernel of this process faulted; restart the process"
+                        : call + " failed with " + describe(status),
+                    status);
+}
+#define TCGEMM_CHECK(call)                                                   \
+    do {                                                                     \
+        const cudaError_t status_ = (call);                                  \
+        if (status_ != cudaSuccess) fail(status_, #call);                   \
+    } while (0)
 
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a
 // workspace costs no driver call after the first; the user's default pool keeps its settings.
@@ -103,7 +129,7 @@ void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
         throw OutOfMemory("cuda:" + std::to_string(device) + " has no " + std::to_string(bytes) +
                           " bytes left for a workspace; free memory on the device");
     }
-    check(status, "allocation of device memory");
+    if (status != cudaSuccess) fail(status, "an allocation of device memory");
     return data;
 }
 
@@ -129,7 +155,7 @@ void* allocate_pinned(std::size_t bytes, int device) {
         throw OutOfMemory("no " + std::to_string(bytes) +
                           " bytes of page-locked host memory for cuda:" + std::to_string(device));
     }
-    check(status, "cudaMallocHost");
+    if (status != cudaSuccess) fail(status, "cudaMallocHost");
     return data;
 }
 void free_pinned(void* data) noexcept { (void)cudaFreeHost(data); }
@@ -177,18 +203,7 @@ float elapsed_ms(EventHandle start, EventHandle stop) {
 
 void check_launch(const char* kernel_name) {
     const cudaError_t status = cudaGetLastError();
-    if (status == cudaSuccess) return;
-    // Kernels run after their launch returned: a fault of one is first seen by a later call.
-    const bool ours = status == cudaErrorInvalidConfiguration || status == cudaErrorInvalidValue ||
-                      status == cudaErrorLaunchOutOfResources ||
-                      status == cudaErrorNoKernelImageForDevice ||
-                      status == cudaErrorInvalidDeviceFunction;
-    throw CudaError(ours ? "launch of " + std::string(kernel_name) + " failed with " +
-                               describe(status)
-                         : "before the launch of " + std::string(kernel_name) +
-                               " the device was already in error: " + describe(status) +
-                               ". An earlier kernel of this process faulted; restart the process",
-                    status);
+    if (status != cudaSuccess) fail(status, "the launch of " + std::string(kernel_name));
 }
 
 }  // namespace tcgemm::runtime

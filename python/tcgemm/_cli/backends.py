@@ -329,15 +329,15 @@ def _gpu_framework(device: str) -> Backend | None:
 def choose(framework: str | None = None, device: str | None = None) -> Backend:
     """The framework asked for on the device asked for; by default PyTorch or CuPy on GPU 0.
 
-    Arrays in the CPU's memory go through the GPU where there is one, unless the device asked for
+    Where no device is asked for, TCGEMM_DEVICE names it. Arrays in the CPU's memory go through the GPU where there is one, unless the device asked for
     is "cpu". UsageError for what can't be had.
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
         raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
     gpus = len(gpu_devices())
     if device is None:
-        device = "cuda:0" if gpus else "cpu"
-    elif device == "cpu":
+        device = os.environ.get("TCGEMM_DEVICE") or ("cuda:0" if gpus else "cpu")
+    if device == "cpu":
         os.environ["TCGEMM_DEVICE"] = "cpu"
     elif device == "cuda":
         device = "cuda:0"
