@@ -51,7 +51,7 @@ struct PackArgs {
     std::int64_t source_batch_stride[kMaxBatchDims], target_batch_stride[kMaxBatchDims];
     std::int64_t tiles_inner, tiles;  // of one batch
     bool along_outer;   // neighbouring threads read neighbouring outer: the pass transposes
-    bool vectorised;    // the source's inner elements can be read in vectors
+    bool vectorized;    // the source's inner elements can be read in vectors
     std::int64_t step;  // in the source, between a thread's elements where it reads no vectors
 };
 
@@ -102,7 +102,7 @@ __device__ __forceinline__ void read_tile(const PackArgs& args, const TilePlace&
                          place.outer0 * args.source_outer_stride +
                          place.inner0 * args.source_inner_stride;
     const int thread = threadIdx.x;
-    if (args.vectorised) {
+    if (args.vectorized) {
         using ReadVector = Vector<From, Tile::kReadVector>;
         constexpr int kAcross = Tile::kInner / Tile::kReadVector, kStep = kThreads / kAcross;
         constexpr int kReads = Tile::kOuter / kStep;
@@ -194,8 +194,8 @@ __global__ void __launch_bounds__(kThreads, PackTile<From, To>::kBlocksPerSm)
     for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
         read_tile<From, To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
-        asm volatile(""
-                     : "+l"(index));  // place_of is cheaper computed again than kept in registers
+        // Where the tile lies is computed again: kept, it would cost registers.
+        asm volatile("" : "+l"(index));
         write_tile<To, Tile>(args, place_of<Tile>(args, index), tile);
         __syncthreads();
     }
@@ -208,12 +208,12 @@ void launch_pack(PackArgs args, StreamView stream) {
     args.tiles_inner = tiles(args.inner, Tile::kInner);
     args.tiles = args.tiles_inner * tiles(args.outer, Tile::kOuter);
     args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
-    args.vectorised =
+    args.vectorized =
         args.source_inner_stride == 1 && args.source_outer_stride % Tile::kReadVector == 0 &&
         reinterpret_cast<std::uintptr_t>(args.source) % alignof(Vector<From, Tile::kReadVector>) ==
             0;
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        args.vectorised = args.vectorised && args.source_batch_stride[dim] % Tile::kReadVector == 0;
+        args.vectorized = args.vectorized && args.source_batch_stride[dim] % Tile::kReadVector == 0;
     }
     args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
                                  : kThreads / Tile::kInner * args.source_outer_stride;

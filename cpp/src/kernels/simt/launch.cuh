@@ -17,14 +17,15 @@ inline constexpr int kBand = 16;  // rows of tiles that are walked column by col
 // Whether vectors of four elements can be read: one stride is 1, and address, the other stride and
 // the batch strides keep them aligned.
 template <class Element>
-bool vectorised(const MatrixView& view, const BatchShape& batch) {
+bool vectorized(const MatrixView& view, const BatchShape& batch) {
     if (view.row_stride != 1 && view.col_stride != 1) return false;
     const std::int64_t other = view.col_stride == 1 ? view.row_stride : view.col_stride;
     bool aligned =
         reinterpret_cast<std::uintptr_t>(view.data) % alignof(Vector<Element, kVector>) == 0 &&
         other % kVector == 0;
-    for (int dim = 0; dim < batch.rank; ++dim)
+    for (int dim = 0; dim < batch.rank; ++dim) {
         aligned = aligned && view.batch_stride[dim] % kVector == 0;
+    }
     return aligned;
 }
 
@@ -46,9 +47,9 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     work.tiles.band = kBand;
     using Loader = typename SharedMemory<Policy>::Loader;
     work.a = Loader::path(args.a.row_stride, args.a.col_stride,
-                          vectorised<typename Numbers::Element>(args.a, args.batch));
+                          vectorized<typename Numbers::Element>(args.a, args.batch));
     work.b = Loader::path(args.b.col_stride, args.b.row_stride,
-                          vectorised<typename Numbers::Element>(args.b, args.batch));
+                          vectorized<typename Numbers::Element>(args.b, args.batch));
 
     const auto blocks = static_cast<unsigned>(std::min(work.tiles.count(), kMaxGrid));
     gemm_kernel<Policy, Epilogue>

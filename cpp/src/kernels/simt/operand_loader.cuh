@@ -22,7 +22,7 @@ inline constexpr int kVector = 4;  // elements that a thread moves of each k-til
 struct OperandPath {
     std::int64_t outer_stride = 0, k_stride = 0;
     bool along_k = false;     // neighbouring threads take neighbouring k, otherwise outer
-    bool vectorised = false;  // the stride along them is 1, and vectors of kVector are aligned
+    bool vectorized = false;  // the stride along them is 1, and vectors of kVector are aligned
     int outer_step = 0, k_step = 0;  // from one to the next of a thread's kVector elements
     int last_outer = 0, last_k = 0;  // from the first to the last of them
     int tile_step = 0;               // as outer_step and k_step, in shared memory
@@ -38,16 +38,16 @@ class OperandLoader {
    public:
     // The padding spreads a transposing store of 16 x 2 vectors over all 32 banks.
     static constexpr int kStride = kBlock + kVector;
-    static constexpr int kTileElements =
-        kBlockK * kStride;  // [kBlockK][kStride], outer neighbouring
+    // [kBlockK][kStride]: outer neighbours lie side by side.
+    static constexpr int kTileElements = kBlockK * kStride;
 
-    static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool vectorised) {
+    static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool vectorized) {
         OperandPath path;
         path.outer_stride = outer_stride;
         path.k_stride = k_stride;
-        path.vectorised = vectorised;
-        path.along_k = vectorised ? k_stride == 1 : std::abs(k_stride) < std::abs(outer_stride);
-        if (vectorised) {
+        path.vectorized = vectorized;
+        path.along_k = vectorized ? k_stride == 1 : std::abs(k_stride) < std::abs(outer_stride);
+        if (vectorized) {
             path.outer_step = path.along_k ? 0 : 1;
             path.k_step = path.along_k ? 1 : 0;
         } else {
@@ -66,14 +66,14 @@ class OperandLoader {
     __device__ __forceinline__ OperandLoader(const OperandPath& path, const Element* data,
                                              std::int64_t outer_left)
         : path_(path) {
-        const int thread = threadIdx.x, width = path.vectorised ? kVector : 1;
+        const int thread = threadIdx.x, width = path.vectorized ? kVector : 1;
         const int threads_along = (path.along_k ? kBlockK : kBlock) / width;
         const int along = thread % threads_along * width, across = thread / threads_along;
         const int outer = path.along_k ? across : along;
         k_ = path.along_k ? along : across;
         in_tile_ = k_ * kStride + outer;
         outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
-        vector_inside_ = path.vectorised && path.last_outer < outer_left_;
+        vector_inside_ = path.vectorized && path.last_outer < outer_left_;
         pointer_ = data + outer * path.outer_stride + k_ * path.k_stride;
     }
 
@@ -95,7 +95,7 @@ class OperandLoader {
 
     __device__ __forceinline__ void store(Stage* tile) const {
         Stage* to = tile + in_tile_;
-        if (path_.vectorised && !path_.along_k) {
+        if (path_.vectorized && !path_.along_k) {
             Vector<Stage, kVector> value;
 #pragma unroll
             for (int i = 0; i < kVector; ++i) value.element[i] = staged(value_.element[i]);

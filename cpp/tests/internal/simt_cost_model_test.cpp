@@ -1,0 +1,68 @@
+#include "../check.hpp"
+#include "kernels/simt/cost_model.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+simt::KernelCost tile(int block, int resident, double efficiency) {
+    simt::KernelCost cost;
+    cost.block = block;
+    cost.block_k = 8;
+    cost.resident = resident;
+    cost.multiply_cycles = block * block * 8 / 128.0;
+    cost.efficiency = efficiency;
+    cost.element_bytes = cost.accumulator_bytes = 4;
+    cost.splits = true;
+    return cost;
+}
+
+Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::KernelCost& kernel) {
+    GemmProblem problem;
+    problem.m = m;
+    problem.n = n;
+    problem.k = k;
+    problem.a = Operand::row_major(DType::f32, k);
+    problem.b = problem.c = problem.d = Operand::row_major(DType::f32, n);
+    DeviceProperties device;
+    device.sm_count = 132;
+    device.clock_khz = 1980000;
+    device.l2_bytes = 50 << 20;
+    return simt::best_schedule(ValidProblem::check(problem), device, kernel);
+}
+
+const simt::KernelCost kLarge = tile(128, 2, 0.66), kSmall = tile(32, 14, 0.45);
+
+TEST(a_full_device_is_not_split) {
+    CHECK_EQ(schedule(8192, 8192, 8192, kLarge).split_k, 1);
+    CHECK_EQ(schedule(8192, 8192, 8192, kLarge).workspace_bytes, std::size_t{0});
+}
+
+TEST(a_long_k_is_split) {
+    const Schedule split = schedule(64, 64, 1 << 20, kSmall);
+    CHECK(split.split_k >= 32);
+    CHECK_EQ(split.workspace_bytes, std::size_t(split.split_k) * 64 * 64 * 4);
+}
+
+TEST(a_short_k_is_not_split) {
+    CHECK_EQ(schedule(32, 32, 64, kSmall).split_k, 1);
+    CHECK_EQ(schedule(32, 32, 0, kSmall).split_k, 1);
+}
+
+TEST(a_kernel_that_cannot_split_does_not) {
+    simt::KernelCost kernel = kSmall;
+    kernel.splits = false;
+    CHECK_EQ(schedule(64, 64, 1 << 20, kernel).split_k, 1);
+}
+
+TEST(tiles_suit_the_size) {
+    CHECK(schedule(4096, 4096, 4096, kLarge).cost_us < schedule(4096, 4096, 4096, kSmall).cost_us);
+    CHECK(schedule(100, 100, 100, kSmall).cost_us < schedule(100, 100, 100, kLarge).cost_us);
+    // 4096: 2 * 4096^3 operations at 43 TFLOP/s.
+    const double us = schedule(4096, 4096, 4096, kLarge).cost_us;
+    CHECK(us > 2800 && us < 3800);
+}
+
+}  // namespace
+
+int main() { return check::run(); }
