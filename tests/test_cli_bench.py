@@ -310,4 +310,5 @@ def test_bench_on_the_gpu(capsys, tmp_path, monkeypatch, framework):
     for row in report["rows"]:
         assert row["kept"]
         assert row["peer"] == "cublas"
-        assert row["ours"]["method"] == "graph"
+        # CuPy refuses to call cuBLAS while a graph is captured.
+        assert row["ours"]["method"] == ("graph" if framework == "torch" else "events")

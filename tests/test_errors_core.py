@@ -140,6 +140,7 @@ def test_e01_null_and_misaligned_pointers(lab, device):
 
 def test_e01_null_structures(lab, device):
     lib = c_api.library()
+    float32_lab(lab)  # skips a family that does not take FP32
     assert c_api.status_name(lib.tcgemm_plan_create(None, device, None)) == "invalid_argument"
     problem = c_api.problem(1, 1, 1)
     code = lib.tcgemm_plan_create(ctypes.byref(problem), device, None)
@@ -276,9 +277,10 @@ _FULL_DEVICE = """
     run = lab.prepare(MODES["fp32_as_fp16"], a, a, out_dtype="float16")
     needed = run.plan.workspace_bytes
     assert needed >= 2 * 2 * size * size, needed
+    operands = {name: run.operands[name].array for name in ("a", "b", "out")}
     ballast = cuda.DeviceMemory(cuda.memory()[0] - needed // 2)
-    try:
-        run.plan.execute()
+    try:  # a plan holds its workspace already; this call has to find one
+        tcgemm.matmul(operands["a"], operands["b"], out=operands["out"], precision="fp16")
     except tcgemm.OutOfMemoryError as error:
         assert re.search(r"[0-9]+ bytes", str(error)), error
         print("refused:", error)
@@ -363,7 +365,7 @@ _FAULT = """
     try:
         tcgemm.matmul(a.array, a.array, out=out.array)
     except tcgemm.CudaError as error:
-        assert "not caused by tcgemm" in str(error), error
+        assert "An earlier kernel of this process faulted" in str(error), error
         print("refused:", error)
     os._exit(0)  # the context is lost: nothing can be freed
 """

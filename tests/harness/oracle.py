@@ -83,7 +83,8 @@ def judge(
     gate: bool,
 ) -> Verdict:
     """Compares a result with the contract. Infinities and NaNs must stand where C has them; a
-    finite value may overflow where it is within its error of the output's range."""
+    finite value may overflow where it is within its error of the output's range, and where a
+    partial sum may leave the range of an FP16 accumulator: no partial sum is larger than |A||B|."""
     out = format_of(got)
     value = wide(got).astype(want.c.dtype)
     if mode.hard is None:
@@ -101,6 +102,10 @@ def judge(
             threshold = out.largest * (1 + out.unit_roundoff)
             reaches = (np.abs(want.c) + limit >= threshold) & (np.sign(value) == np.sign(want.c))
             overflow_ok = np.isinf(value) & reaches
+            if mode.accumulator == "float16":
+                accumulator = FORMATS["float16"]
+                sums = want.product_abs * (1 + coefficient)
+                overflow_ok |= ~np.isfinite(value) & (sums > accumulator.largest)
             ratio = np.abs(value - want.c) / limit
             ratio = np.where(np.isnan(ratio), np.inf, ratio)  # 0/0 can't be: limit > 0
             ratio = np.where(finite, np.where(overflow_ok, 0.0, ratio), ~special_ok * np.inf)
