@@ -59,7 +59,7 @@ class Report:
         print(f"{'ok  ' if good else 'FAIL'}  {what:<32} {found}")
 
     def none_of(self, what: str, offenders: list[str], otherwise: str) -> None:
-        shown = "; ".join(offenders[:6]) + (" ..." if len(offenders) > 6 else "")
+        shown = "; ".join(offenders[:12]) + (" ..." if len(offenders) > 12 else "")
         self.check(what, not offenders, shown or otherwise)
 
 
@@ -69,6 +69,12 @@ class Kernel:
 
     name: str
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """`sm70_wmma::gemm_kernel<...>`: enough of the demangled name to know the row."""
+        name = output("c++filt", self.name).strip().removeprefix("void ")
+        name = name.replace("(anonymous namespace)::", "").replace("tcgemm::", "")
+        return re.sub(r"\([^()]*\)$", "", name)  # without the parameters
 
     @property
     def family(self) -> str:
@@ -153,7 +159,12 @@ def check_kernels(report: Report, cuobjdump: str, library: Path) -> None:
     report.check("PTX for later GPUs", bool(ptx), " ".join(ptx))
 
     # A kernel's stack holds its spilled registers and dynamically indexed arrays: both are slow.
-    spilling = [k.name for k in kernels if k.most("STACK") or k.most("LOCAL")]
+    spilling = [
+        f"\n        {kernel} for sm_{architecture}: {usage['STACK']} + {usage['LOCAL']} bytes"
+        for kernel in kernels
+        for architecture, usage in kernel.usage.items()
+        if usage["STACK"] or usage["LOCAL"]
+    ]
     report.none_of("no spills, no local memory", spilling, "none")
 
     for architecture in TENSOR_CORE_ARCHITECTURES:
