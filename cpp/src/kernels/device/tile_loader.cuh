@@ -1,4 +1,4 @@
-// Copies a tile from global to shared memory through registers, so that the loads of the next tile
+// Copies tiles from global to shared memory through registers, so that the loads of the next tile
 // are in flight while the tensor cores work (GPUs before sm_80 have no asynchronous copy).
 #pragma once
 
@@ -6,18 +6,21 @@
 
 #include <cstdint>
 
+#include "kernels/device/ptx/global_load.cuh"
+
 namespace tcgemm::device {
 
-// A tile of kRows x kCols halves, contiguous along its columns, loaded by kThreads threads in 16-byte
-// vectors. Rows outside the matrix are not read and become zero. A vector that the last column cuts
-// is read whole: 16 aligned bytes that hold one of our elements lie within one allocation. What is
-// not ours in it may be NaN; with kClearCols (columns are k, which is summed over) it is cleared.
-template <int kRows, int kCols, int kThreads, bool kClearCols>
+// A tile of kRows x kCols halves, contiguous along its columns, copied by kThreads threads in 16-byte
+// vectors. Vectors outside the matrix are not read and become zero. A vector that the last column
+// cuts is read whole (16 aligned bytes that hold one of our elements lie within one allocation): what
+// is not ours in it may be NaN, and clear_behind() removes it where it would be summed up.
+template <int kRows, int kCols, int kThreads>
 class TileLoader {
-   public:
-    static constexpr int kVector = 8;                  // halves in 16 bytes
-    static constexpr int kChunks = kCols / kVector;    // vectors a row
+    static constexpr int kVector = 8;                    // halves in 16 bytes
+    static constexpr int kChunks = kCols / kVector;      // vectors a row
     static constexpr int kRowStep = kThreads / kChunks;  // rows that one vector a thread covers
+
+   public:
     static constexpr int kVectors = kRows / kRowStep;  // a thread
     // In shared memory a row is 16 bytes longer than it must be: the eight rows that one matrix load
     // touches then lie in different banks.
@@ -33,27 +36,48 @@ class TileLoader {
           source_(matrix + row_ * ld + col_),
           row_step_(kRowStep * ld) {}
 
+    // On to another tile, so many elements away, ...
     __device__ void advance(std::int64_t elements) { source_ += elements; }
 
-    // Global memory to registers: the part of the tile that lies within rows x cols. Does not wait.
-    __device__ void load(int rows, int cols) {
-        cols_ = cols;
-        const __half* source = source_;
+    // ... of which rows x cols lie within the matrix.
+    __device__ void limit(int rows, int cols) {
+        inside_ = 0;
 #pragma unroll
-        for (int v = 0; v < kVectors; ++v, source += row_step_) {
-            staged_[v] = make_uint4(0, 0, 0, 0);
-            if (col_ < cols && row_ + v * kRowStep < rows) {
-                staged_[v] = __ldg(reinterpret_cast<const uint4*>(source));
-            }
+        for (int v = 0; v < kVectors; ++v) {
+            inside_ |= (col_ < cols && row_ + v * kRowStep < rows) << v;
+        }
+    }
+
+    // From here on nothing is read.
+    __device__ void stop() { inside_ = 0; }
+
+    // Global memory to registers. Does not wait.
+    __device__ void load() {
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+            staged_[v] = ptx::load_or_zero(source_ + v * row_step_, inside_ >> v & 1);
         }
     }
 
     // Registers to shared memory.
-    __device__ void store(__half* tile) {
-        if (kClearCols && cols_ < kCols) clear_cols();
+    __device__ void store(__half* tile) const {
 #pragma unroll
         for (int v = 0; v < kVectors; ++v) {
             *reinterpret_cast<uint4*>(tile + (row_ + v * kRowStep) * kLd + col_) = staged_[v];
+        }
+    }
+
+    // Zeros the loaded elements from column `cols` on.
+    __device__ void clear_behind(int cols) {
+        const auto mask = [keep = cols - col_](int word) {  // of two halves
+            return keep >= 2 * word + 2 ? 0xffffffffu : keep == 2 * word + 1 ? 0xffffu : 0u;
+        };
+#pragma unroll
+        for (uint4& vector : staged_) {
+            vector.x &= mask(0);
+            vector.y &= mask(1);
+            vector.z &= mask(2);
+            vector.w &= mask(3);
         }
     }
 
@@ -69,25 +93,11 @@ class TileLoader {
         }
     }
 
-    __device__ void clear_cols() {
-        const auto mask = [this](int word) {  // of two halves
-            const int keep = cols_ - col_ - 2 * word;
-            return keep >= 2 ? 0xffffffffu : keep == 1 ? 0xffffu : 0u;
-        };
-#pragma unroll
-        for (int v = 0; v < kVectors; ++v) {
-            staged_[v].x &= mask(0);
-            staged_[v].y &= mask(1);
-            staged_[v].z &= mask(2);
-            staged_[v].w &= mask(3);
-        }
-    }
-
     int row_, col_;          // of the thread's first vector within the tile
     const __half* source_;   // where that vector is
     std::int64_t row_step_;  // elements
+    unsigned inside_ = 0;    // bit v: vector v lies within the matrix
     uint4 staged_[kVectors];
-    int cols_ = 0;  // of the staged tile that lie within the matrix
 };
 
 }  // namespace tcgemm::device

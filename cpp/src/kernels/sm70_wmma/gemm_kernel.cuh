@@ -36,12 +36,11 @@ struct Shape {
     static constexpr bool kRowA = Policy::a_major == Major::row;
     static constexpr bool kRowB = Policy::b_major == Major::row;
     // Tiles in shared memory keep the order of global memory: WMMA transposes while it loads.
-    template <int kMajor, int kMinor, bool kClear>
-    using Loader = device::TileLoader<kMajor, kMinor, tile.threads, kClear>;
-    using LoaderA = std::conditional_t<kRowA, Loader<tile.block_m, tile.block_k, true>,
-                                       Loader<tile.block_k, tile.block_m, false>>;
-    using LoaderB = std::conditional_t<kRowB, Loader<tile.block_k, tile.block_n, false>,
-                                       Loader<tile.block_n, tile.block_k, true>>;
+    template <bool kRow, int kRows, int kCols>
+    using Loader = std::conditional_t<kRow, device::TileLoader<kRows, kCols, tile.threads>,
+                                      device::TileLoader<kCols, kRows, tile.threads>>;
+    using LoaderA = Loader<kRowA, tile.block_m, tile.block_k>;
+    using LoaderB = Loader<kRowB, tile.block_k, tile.block_n>;
     template <bool kRow>
     using Layout = std::conditional_t<kRow, wmma::row_major, wmma::col_major>;
     using FragmentA = wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, __half, Layout<kRowA>>;
@@ -65,34 +64,32 @@ union SharedMemory {
     typename Policy::Accumulator output[S::kWarps][kFragment * kOutputLd];
 };
 
-// Two sets of fragments hide shared memory's latency where the registers allow it: before sm_80 a
-// fragment holds every element twice.
-#ifdef WMMA_SETS
-inline constexpr int kFragmentSets = WMMA_SETS;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-inline constexpr int kFragmentSets = 1;
+// Whether the fragments of the next 16 k are loaded while these are multiplied. Before sm_80 a
+// fragment holds every element twice, and the registers do not suffice.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool kPrefetch = false;
 #else
-inline constexpr int kFragmentSets = 2;
+inline constexpr bool kPrefetch = true;
 #endif
 
+// A warp's part of A and B, 16 k of it.
 template <class Policy>
 struct Fragments {
     using S = Shape<Policy>;
     typename S::FragmentA a[S::kFragmentsM];
-    typename S::FragmentB b[S::kFragmentsN];
+    typename S::FragmentB b[kPrefetch ? 2 : 1][S::kFragmentsN];
 
-    // `step`: which 16 of the k-block.
-    __device__ void load(const __half* tile_a, const __half* tile_b, int warp_m, int warp_n, int step) {
-        constexpr int kLdA = S::LoaderA::kLd, kLdB = S::LoaderB::kLd;
-#pragma unroll
-        for (int i = 0; i < S::kFragmentsM; ++i) {
-            const int m = warp_m + i * kFragment, k = step * kFragment;
-            wmma::load_matrix_sync(a[i], tile_a + (S::kRowA ? m * kLdA + k : k * kLdA + m), kLdA);
-        }
+    __device__ void load_a(int i, const __half* tile, int warp_m, int step) {
+        constexpr int kLd = S::LoaderA::kLd;
+        const int m = warp_m + i * kFragment, k = step * kFragment;
+        wmma::load_matrix_sync(a[i], tile + (S::kRowA ? m * kLd + k : k * kLd + m), kLd);
+    }
+    __device__ void load_b(int set, const __half* tile, int warp_n, int step) {
+        constexpr int kLd = S::LoaderB::kLd;
 #pragma unroll
         for (int j = 0; j < S::kFragmentsN; ++j) {
             const int n = warp_n + j * kFragment, k = step * kFragment;
-            wmma::load_matrix_sync(b[j], tile_b + (S::kRowB ? k * kLdB + n : n * kLdB + k), kLdB);
+            wmma::load_matrix_sync(b[set][j], tile + (S::kRowB ? k * kLd + n : n * kLd + k), kLd);
         }
     }
 };
@@ -112,70 +109,101 @@ class Mainloop {
           step_a_(tile.block_k * (S::kRowA ? 1 : lda)), step_b_(tile.block_k * (S::kRowB ? ldb : 1)),
           rows_(rows), cols_(cols),
           blocks_(k > 0 ? static_cast<int>((k + tile.block_k - 1) / tile.block_k) : 0),
-          last_k_(static_cast<int>(k - (blocks_ - 1) * std::int64_t{tile.block_k})),
-          blocks_left_(blocks_) {}
+          last_k_(static_cast<int>(k - (blocks_ - 1) * std::int64_t{tile.block_k})) {}
 
     __device__ void run(Accumulators& acc, int warp_m, int warp_n) {
         if (blocks_ == 0) return;
+        fill_stages();
 
-        // Fill the first stage; the second is on its way.
-        load_global();
-        store_shared(0);
-        load_global();
-        __syncthreads();
-        Fragments<Policy> fragments[kFragmentSets];
+        Fragments<Policy> fragments;
         int stage = 0;
-        if constexpr (kFragmentSets == 2) load_fragments(fragments[0], stage, warp_m, warp_n, 0);
+        const auto load_a = [&](int i, int step) {
+            fragments.load_a(i, shared_.stage[stage].a, warp_m, step);
+        };
+        const auto load_b = [&](int set, int step) {
+            fragments.load_b(set, shared_.stage[stage].b, warp_n, step);
+        };
+        if (kPrefetch) {
+            load_b(0, 0);
+#pragma unroll
+            for (int i = 0; i < S::kFragmentsM; ++i) load_a(i, 0);
+        }
 
         for (int block = 0; block < blocks_; ++block) {
 #pragma unroll
             for (int step = 0; step < S::kSteps; ++step) {
                 const bool last_step = step == S::kSteps - 1;
-                if constexpr (kFragmentSets == 1) {
-                    load_fragments(fragments[0], stage, warp_m, warp_n, step);
+                const int set = kPrefetch ? step % 2 : 0, next_step = (step + 1) % S::kSteps;
+                if (kPrefetch) {
+                    if (last_step) next_stage(stage);
+                    load_b(set ^ 1, next_step);
+                } else {
+                    load_b(0, step);
+#pragma unroll
+                    for (int i = 0; i < S::kFragmentsM; ++i) load_a(i, step);
                 }
-                if (last_step) {
+#pragma unroll
+                for (int i = 0; i < S::kFragmentsM; ++i) {
+#pragma unroll
+                    for (int j = 0; j < S::kFragmentsN; ++j) {
+                        wmma::mma_sync(acc[i][j], fragments.a[i], fragments.b[set][j], acc[i][j]);
+                    }
+                    if (kPrefetch) load_a(i, next_step);
                     // The other stage was last read before the last barrier, so it is free.
-                    stage ^= 1;
-                    store_shared(stage);
-                    load_global();
-                    __syncthreads();
+                    if (step == 0 && i == 0) copy(stage ^ 1, block + 3);
                 }
-                if constexpr (kFragmentSets == 2) {
-                    load_fragments(fragments[(step + 1) % 2], stage, warp_m, warp_n,
-                                   (step + 1) % S::kSteps);
-                }
-                multiply(acc, fragments[kFragmentSets == 2 ? step % 2 : 0]);
+                if (!kPrefetch && last_step) next_stage(stage);
             }
         }
     }
 
    private:
-    // Behind the end of K this reads nothing and yields zeros.
-    __device__ void load_global() {
-        const int k = blocks_left_ > 1 ? tile.block_k : blocks_left_ == 1 ? last_k_ : 0;
-        S::kRowA ? load_a_.load(rows_, k) : load_a_.load(k, rows_);
-        S::kRowB ? load_b_.load(k, cols_) : load_b_.load(cols_, k);
-        load_a_.advance(step_a_);
-        load_b_.advance(step_b_);
-        --blocks_left_;
+    // The k-blocks are visited last one first: only there K may end within a block, and outside the
+    // main loop this costs nothing.
+    __device__ void fill_stages() {
+        load_a_.advance((blocks_ - 1) * step_a_);
+        load_b_.advance((blocks_ - 1) * step_b_);
+        limit(last_k_);
+        load_a_.load();
+        load_b_.load();
+        if (S::kRowA) load_a_.clear_behind(last_k_);
+        if (!S::kRowB) load_b_.clear_behind(last_k_);
+        load_a_.advance(-blocks_ * step_a_);
+        load_b_.advance(-blocks_ * step_b_);
+        limit(tile.block_k);
+        advance(1);
+        copy(0, 2);
+        __syncthreads();
     }
-    __device__ void store_shared(int stage) {
+
+    // What was loaded before goes to shared memory, and the next loads start. They have a whole
+    // k-block of time; so do the stores, as seen from the barrier. Then the loaders move on to the
+    // `visit`-th block.
+    __device__ void copy(int stage, int visit) {
         load_a_.store(shared_.stage[stage].a);
         load_b_.store(shared_.stage[stage].b);
+        load_a_.load();
+        load_b_.load();
+        advance(visit);
     }
-    __device__ void load_fragments(Fragments<Policy>& fragments, int stage, int warp_m, int warp_n,
-                                   int step) {
-        fragments.load(shared_.stage[stage].a, shared_.stage[stage].b, warp_m, warp_n, step);
-    }
-    static __device__ void multiply(Accumulators& acc, const Fragments<Policy>& fragments) {
-#pragma unroll
-        for (int i = 0; i < S::kFragmentsM; ++i) {
-#pragma unroll
-            for (int j = 0; j < S::kFragmentsN; ++j) {
-                wmma::mma_sync(acc[i][j], fragments.a[i], fragments.b[j], acc[i][j]);
-            }
+
+    // Behind the last block the loaders read nothing.
+    __device__ void advance(int visit) {
+        load_a_.advance(step_a_);
+        load_b_.advance(step_b_);
+        if (visit >= blocks_) {
+            load_a_.stop();
+            load_b_.stop();
         }
+    }
+    __device__ void limit(int k) {
+        S::kRowA ? load_a_.limit(rows_, k) : load_a_.limit(k, rows_);
+        S::kRowB ? load_b_.limit(k, cols_) : load_b_.limit(cols_, k);
+    }
+
+    static __device__ void next_stage(int& stage) {
+        __syncthreads();
+        stage ^= 1;
     }
 
     SharedMemory<Policy>& shared_;
@@ -184,7 +212,6 @@ class Mainloop {
     std::int64_t step_a_, step_b_;  // elements from one k-block to the next
     int rows_, cols_;               // of the block's tile of D that exist
     int blocks_, last_k_;           // k-blocks, and the size of the last one
-    int blocks_left_;               // not yet loaded
 };
 
 // Passes 16 rows of a warp's accumulators from shared memory to D, kVector columns a lane at a time.
