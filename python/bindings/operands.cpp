@@ -190,6 +190,7 @@ void Operands::import_all() {
 void Operands::allocate_out(DType dtype, int ndim, const Dims& shape) {
     TypeInfo& type = *types_[kA];
     ImportedArray& out = imported_[kOut];
+    out_is_new_ = true;
     if (type.framework == Framework::jax) {
         type.adapter.attr("check_dtype")(name(dtype));
         wrap_out_ = true;
@@ -249,7 +250,7 @@ void Operands::release_to_frameworks() {
         if (*capturing) continue;  // a graph's arrays are kept by whoever captures it
         if (!stream_was_given_) {
             order(stream_, *current, compute_);
-        } else if (!types_[slot]->adapter.is_none()) {
+        } else if (!types_[slot]->adapter.is_none() && !(slot == kOut && out_is_new_)) {
             types_[slot]->adapter.attr("keep")(arrays_[slot], memory_.ordinal,
                                                reinterpret_cast<std::uintptr_t>(stream_.get()));
         }

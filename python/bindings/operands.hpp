@@ -58,6 +58,7 @@ class Operands {
     Device memory_, compute_;
     StreamView stream_;
     bool stream_was_given_ = false;
+    bool out_is_new_ = false;
     bool wrap_out_ = false;  // `out` is memory that the adapter makes an array of
     std::optional<BorrowedStream> borrowed_;
 };
