@@ -61,7 +61,8 @@ def test_d02_under_load(lab, mode, rng):
             own = np.random.default_rng(seed)
             size = 96 + 16 * seed
             other = lab.prepare(mode, *data.signed(own, mode, (size, size), (size, size)))
-            own_stream = cuda.Stream() if lab.on_gpu else None  # lives as long as its handle is used
+            # Lives as long as its handle is used.
+            own_stream = cuda.Stream() if lab.on_gpu else None
             stream = {"stream": own_stream.address} if own_stream else {}
             expected = None
             while not done.is_set():
