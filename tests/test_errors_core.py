@@ -280,7 +280,8 @@ _FULL_DEVICE = """
     operands = {name: run.operands[name].array for name in ("a", "b", "out")}
     ballast = cuda.DeviceMemory(cuda.memory()[0] - needed // 2)
     try:  # a plan holds its workspace already; this call has to find one
-        tcgemm.matmul(operands["a"], operands["b"], out=operands["out"], precision="fp16")
+        modes = {"precision": "fp16", "out_dtype": "float16"}
+        tcgemm.matmul(operands["a"], operands["b"], out=operands["out"], **modes)
     except tcgemm.OutOfMemoryError as error:
         assert re.search(r"[0-9]+ bytes", str(error)), error
         print("refused:", error)
