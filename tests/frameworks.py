@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,12 @@ class Place:
                 self.jax_device = self.module.devices(device)[0]
             except RuntimeError:
                 pytest.skip(f"this jax has no {device}")
+        if framework == "cupy":
+            with warnings.catch_warnings(action="ignore"):  # of a CUDA path that it looks for
+                try:
+                    self.module.zeros(1).fill(1)
+                except Exception as error:
+                    pytest.skip(f"this cupy cannot compile a kernel: {str(error)[:80]}")
         if framework == "torch" and device == "cuda" and not self.module.cuda.is_available():
             pytest.skip("this torch has no cuda")
 

@@ -91,6 +91,7 @@ del OUT_DTYPES["float64"][-2]  # jax.numpy.float64 is float32 by default
 def test_out_dtype_in_every_spelling(place, name, spelling):
     if isinstance(spelling, tuple):
         spelling = getattr(pytest.importorskip(spelling[0]), spelling[1], name)
+    place.empty((1,), name)  # skips where the framework does not have it
     a = place.array(integers((4, 4)), "float16")
     result = tcgemm.matmul(a, a, out_dtype=spelling)
     assert place.dtype_name(result) == name

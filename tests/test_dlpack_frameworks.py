@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from typing import ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -73,6 +74,50 @@ def test_p03_capsules_of_the_frameworks(place, wrapper):
         assert tcgemm.matmul(wrapper(a), wrapper(b), out=target) is target
         place.synchronize()
         np.testing.assert_array_equal(place.to_numpy(out), expected)
+
+
+class OnlyInterface:
+    """A GPU array with nothing but the CUDA Array Interface, version 3."""
+
+    def __init__(self, array, **changes):
+        self._array, self._changes = array, changes
+
+    @property
+    def __cuda_array_interface__(self):
+        return {**self._array.__cuda_array_interface__, "version": 3, **self._changes}
+
+
+def test_cuda_array_interface_without_a_gpu():
+    class Elsewhere:
+        __cuda_array_interface__: ClassVar = {
+            "shape": (3, 3),
+            "typestr": "<f4",
+            "data": (256, False),
+        }
+
+    with pytest.raises(tcgemm.DeviceError, match=r"b is on cuda:0, but a is on cpu"):
+        tcgemm.matmul(np.eye(3, dtype=np.float32), Elsewhere())
+
+
+@pytest.mark.gpu
+@each_place(lambda framework, device: device == "cuda" and framework in ("torch", "cupy"))
+def test_p03_cuda_array_interface(place):
+    a, b = integers((3, 4)), integers((4, 5), 1)
+    x, y = place.array(a), place.array(b)
+    result = tcgemm.matmul(x, OnlyInterface(y))
+    np.testing.assert_array_equal(place.to_numpy(result), a @ b)
+    transposed = place.array(b.T).T  # strides in the interface
+    out = place.empty((3, 5))
+    assert tcgemm.matmul(OnlyInterface(x), OnlyInterface(transposed), out=out) is out
+    place.synchronize()
+    np.testing.assert_array_equal(place.to_numpy(out), a @ b)
+    with pytest.raises(tcgemm.InvalidArgument, match="does not know how to make another.*out="):
+        tcgemm.matmul(OnlyInterface(x), y)
+    address = x.__cuda_array_interface__["data"][0]
+    with pytest.raises(tcgemm.LayoutError, match="out is read-only"):
+        tcgemm.matmul(y.T, y, out=OnlyInterface(place.empty((5, 5)), data=(address, True)))
+    with pytest.raises(tcgemm.DTypeError, match="a has a mask"):
+        tcgemm.matmul(OnlyInterface(x, mask=y), y, out=out)
 
 
 def test_p03_read_only_numpy_through_dlpack():

@@ -1,7 +1,9 @@
 // C++ exceptions become the classes of tcgemm._errors, one to one.
 #include "errors.hpp"
 
+#include <array>
 #include <exception>
+#include <iterator>
 
 #include "tcgemm/error.hpp"
 
@@ -11,48 +13,24 @@ namespace py = pybind11;
 
 namespace {
 
-// Borrowed from tcgemm._errors, which is never unloaded.
-PyObject* python_class(const Error& error) {
-    static const auto find = [](const char* name) {
-        return py::object(py::module_::import("tcgemm._errors").attr(name)).release().ptr();
-    };
-    static PyObject* const base = find("TcgemmError");
-    static PyObject* const invalid_argument = find("InvalidArgument");
-    static PyObject* const shape = find("ShapeError");
-    static PyObject* const dtype = find("DTypeError");
-    static PyObject* const layout = find("LayoutError");
-    static PyObject* const unsupported = find("UnsupportedError");
-    static PyObject* const no_kernel = find("NoKernelError");
-    static PyObject* const device = find("DeviceError");
-    static PyObject* const out_of_memory = find("OutOfMemoryError");
-    static PyObject* const cuda = find("CudaError");
-    switch (error.code()) {
-        case ErrorCode::invalid_argument:
-            return invalid_argument;
-        case ErrorCode::invalid_shape:
-            return shape;
-        case ErrorCode::invalid_dtype:
-            return dtype;
-        case ErrorCode::invalid_layout:
-            return layout;
-        case ErrorCode::unsupported:
-            return unsupported;
-        case ErrorCode::no_kernel:
-            return no_kernel;
-        case ErrorCode::device:
-            return device;
-        case ErrorCode::out_of_memory:
-            return out_of_memory;
-        case ErrorCode::cuda:
-            return cuda;
-        default:
-            return base;
-    }
-}
+// In the order of ErrorCode. Filled once, when the module is loaded: finding them later, in a static
+// initialiser, could wait for the GIL while another thread that has it waits for the initialiser.
+std::array<PyObject*, 11> classes{};
+constexpr const char* kClassNames[] = {
+    "TcgemmError",      "InvalidArgument", "ShapeError",  "DTypeError",       "LayoutError",
+    "UnsupportedError", "NoKernelError",   "DeviceError", "OutOfMemoryError", "CudaError",
+    "TcgemmError"};
+static_assert(std::size(kClassNames) == static_cast<int>(ErrorCode::internal) + 1);
+
+PyObject* python_class(const Error& error) { return classes[static_cast<int>(error.code())]; }
 
 }  // namespace
 
 void register_errors() {
+    const py::module_ errors = py::module_::import("tcgemm._errors");
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+        classes[i] = py::object(errors.attr(kClassNames[i])).release().ptr();  // never unloaded
+    }
     py::register_exception_translator([](std::exception_ptr thrown) {
         try {
             if (thrown) std::rethrow_exception(thrown);

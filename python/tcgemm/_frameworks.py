@@ -76,14 +76,19 @@ class CuPy:
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
         """Make an array where `like` is, in the order of `stream` (None: the current one)."""
         cupy = _loaded("cupy")
+        cupy_dtype: Any = dtype
         if dtype == "bfloat16":
             import ml_dtypes
 
-            cupy_dtype: Any = ml_dtypes.bfloat16
-        else:
-            cupy_dtype = dtype
+            cupy_dtype = ml_dtypes.bfloat16
         with like.device, nullcontext() if stream is None else self._external(stream):
-            return cupy.empty(shape, dtype=cupy_dtype)
+            try:
+                return cupy.empty(shape, dtype=cupy_dtype)
+            except TypeError:
+                raise DTypeError(
+                    f"the result is {dtype}, which this version of CuPy does not have; pass "
+                    "out_dtype='float32'"
+                ) from None
 
     def current_stream(self, device: int) -> int:
         cupy = _loaded("cupy")
