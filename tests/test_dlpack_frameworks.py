@@ -111,7 +111,7 @@ def test_p03_cuda_array_interface(place):
     assert tcgemm.matmul(OnlyInterface(x), OnlyInterface(transposed), out=out) is out
     place.synchronize()
     np.testing.assert_array_equal(place.to_numpy(out), a @ b)
-    with pytest.raises(tcgemm.InvalidArgument, match="does not know how to make another.*out="):
+    with pytest.raises(tcgemm.InvalidArgument, match=r"does not know how to make another.*out="):
         tcgemm.matmul(OnlyInterface(x), y)
     address = x.__cuda_array_interface__["data"][0]
     with pytest.raises(tcgemm.LayoutError, match="out is read-only"):

@@ -12,7 +12,7 @@
 namespace tcgemm::python {
 
 class DeviceArray {
-  public:
+   public:
     // C-contiguous, on the device's service stream.
     static std::unique_ptr<DeviceArray> allocate(DType dtype, int ndim, const Dims& shape,
                                                  Device device);
@@ -23,7 +23,7 @@ class DeviceArray {
     pybind11::capsule dlpack(pybind11::object max_version) const;
     pybind11::tuple dlpack_device() const;
 
-  private:
+   private:
     DeviceArray() = default;
     std::shared_ptr<const DeviceBuffer> buffer_;
     ArrayView view_;

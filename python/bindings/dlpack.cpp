@@ -14,36 +14,24 @@ using std::int64_t;
 
 std::string cast_call(const TypeInfo& type, const char* operand, const char* dtype) {
     switch (type.framework) {
-        case Framework::torch:
-            return std::string(operand) + ".to(torch." + dtype + ")";
-        case Framework::jax:
-            return std::string(operand) + ".astype(jax.numpy." + dtype + ")";
-        case Framework::cupy:
-            return std::string(operand) + ".astype(cupy." + dtype + ")";
-        default:
-            return std::string(operand) + ".astype(numpy." + dtype + ")";
+        case Framework::torch: return std::string(operand) + ".to(torch." + dtype + ")";
+        case Framework::jax: return std::string(operand) + ".astype(jax.numpy." + dtype + ")";
+        case Framework::cupy: return std::string(operand) + ".astype(cupy." + dtype + ")";
+        default: return std::string(operand) + ".astype(numpy." + dtype + ")";
     }
 }
 
 std::string dlpack_dtype_name(DLDataType dtype) {
     const std::string bits = std::to_string(dtype.bits);
     switch (dtype.code) {
-        case kDLInt:
-            return "int" + bits;
-        case kDLUInt:
-            return "uint" + bits;
-        case kDLFloat:
-            return "float" + bits;
-        case kDLBfloat:
-            return "bfloat" + bits;
-        case kDLComplex:
-            return "complex" + bits;
-        case kDLBool:
-            return "bool";
-        case kDLFloat8_e4m3fn:
-            return "float8_e4m3fn";
-        case kDLFloat8_e5m2:
-            return "float8_e5m2";
+        case kDLInt: return "int" + bits;
+        case kDLUInt: return "uint" + bits;
+        case kDLFloat: return "float" + bits;
+        case kDLBfloat: return "bfloat" + bits;
+        case kDLComplex: return "complex" + bits;
+        case kDLBool: return "bool";
+        case kDLFloat8_e4m3fn: return "float8_e4m3fn";
+        case kDLFloat8_e5m2: return "float8_e5m2";
         default:
             return "dtype of DLPack code " + std::to_string(dtype.code) + ", " + bits + " bits";
     }
@@ -98,8 +86,8 @@ void check_alignment(const ArrayView& view, const char* operand) {
                       std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
 }
 
-// CuPy (14.2) exports a negative stride divided by the element size as if it were unsigned: times the
-// size it wraps around to the true stride in bytes. No array can have such a positive stride.
+// CuPy (14.2) exports a negative stride divided by the element size as if it were unsigned: times
+// the size it wraps around to the true stride in bytes. No array can have such a positive stride.
 int64_t true_stride(int64_t stride, int64_t size) {
     const auto bytes =
         static_cast<int64_t>(static_cast<uint64_t>(stride) * static_cast<uint64_t>(size));
@@ -131,11 +119,9 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const T
 Device device_of(DLDevice device, const char* operand) {
     switch (device.device_type) {
         case kDLCPU:
-        case kDLCUDAHost:
-            return Device::cpu();
+        case kDLCUDAHost: return Device::cpu();
         case kDLCUDA:
-        case kDLCUDAManaged:
-            return Device::cuda(device.device_id);
+        case kDLCUDAManaged: return Device::cuda(device.device_id);
         default:
             throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
                               std::to_string(static_cast<int>(device.device_type)) +
@@ -394,10 +380,8 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
 
 Device locate(py::handle array, const TypeInfo& type, const char* operand) {
     switch (type.protocol) {
-        case Protocol::numpy:
-            return Device::cpu();
-        case Protocol::exchange_api:
-            return locate_exchange(array, type, operand);
+        case Protocol::numpy: return Device::cpu();
+        case Protocol::exchange_api: return locate_exchange(array, type, operand);
         case Protocol::dlpack: {
             py::tuple device;
             try {
@@ -425,14 +409,10 @@ ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand
                            DlpackStream stream) {
     if (type.framework == Framework::torch) check_torch_tensor(array, operand);
     switch (type.protocol) {
-        case Protocol::numpy:
-            return import_numpy(array, type, operand);
-        case Protocol::exchange_api:
-            return import_exchange(array, type, operand, device);
-        case Protocol::dlpack:
-            return import_dlpack(array, type, operand, device, stream);
-        default:
-            return import_cuda_array_interface(array, type, operand, device);
+        case Protocol::numpy: return import_numpy(array, type, operand);
+        case Protocol::exchange_api: return import_exchange(array, type, operand, device);
+        case Protocol::dlpack: return import_dlpack(array, type, operand, device, stream);
+        default: return import_cuda_array_interface(array, type, operand, device);
     }
 }
 

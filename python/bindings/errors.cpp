@@ -13,13 +13,14 @@ namespace py = pybind11;
 
 namespace {
 
-// In the order of ErrorCode. Filled once, when the module is loaded: finding them later, in a static
-// initialiser, could wait for the GIL while another thread that has it waits for the initialiser.
+// In the order of ErrorCode. Filled once, when the module is loaded: finding them later, in a
+// static initialiser, could wait for the GIL while another thread that has it waits for the
+// initialiser.
 std::array<PyObject*, 11> classes{};
-constexpr const char* kClassNames[] = {
-    "TcgemmError",      "InvalidArgument", "ShapeError",  "DTypeError",       "LayoutError",
-    "UnsupportedError", "NoKernelError",   "DeviceError", "OutOfMemoryError", "CudaError",
-    "TcgemmError"};
+constexpr const char* kClassNames[] = {"TcgemmError",   "InvalidArgument", "ShapeError",
+                                       "DTypeError",    "LayoutError",     "UnsupportedError",
+                                       "NoKernelError", "DeviceError",     "OutOfMemoryError",
+                                       "CudaError",     "TcgemmError"};
 static_assert(std::size(kClassNames) == static_cast<int>(ErrorCode::internal) + 1);
 
 PyObject* python_class(const Error& error) { return classes[static_cast<int>(error.code())]; }

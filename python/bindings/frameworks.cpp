@@ -28,14 +28,10 @@ Framework framework_of(py::handle type) {
 py::object adapter_of(Framework framework) {
     const py::module_ adapters = py::module_::import("tcgemm._frameworks");
     switch (framework) {
-        case Framework::torch:
-            return adapters.attr("torch");
-        case Framework::cupy:
-            return adapters.attr("cupy");
-        case Framework::jax:
-            return adapters.attr("jax");
-        default:
-            return py::none();
+        case Framework::torch: return adapters.attr("torch");
+        case Framework::cupy: return adapters.attr("cupy");
+        case Framework::jax: return adapters.attr("jax");
+        default: return py::none();
     }
 }
 

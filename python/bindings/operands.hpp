@@ -18,7 +18,7 @@ inline constexpr const char* kSlotNames[kSlots] = {"a", "b", "c", "out"};
 using Arrays = std::array<py::object, kSlots>;  // None where there is none
 
 class Operands {
-  public:
+   public:
     // Finds the device, chooses the stream and imports every array. Throws as import_array() does,
     // DeviceError where the arrays are on different devices, DTypeError for `out` out of JAX.
     // `stream` is Python's argument: None for the first operand's framework's current stream.
@@ -45,7 +45,7 @@ class Operands {
     // What the caller gets: `out` as given, or the new array.
     py::object finish();
 
-  private:
+   private:
     void import_all();
     void choose_compute_device();
     void choose_stream(py::handle stream);

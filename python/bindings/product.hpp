@@ -43,14 +43,14 @@ double scalar_from_python(py::handle value, const char* what);
 
 // Memory that a Plan needs between its kernels, kept from run to run.
 class Workspace {
-  public:
+   public:
     Workspace(std::size_t bytes, Device device);
     ~Workspace();
     // Runs `plan` in it, after the run before it.
     void run(const tcgemm::Plan& plan, const GemmPointers& pointers, const GemmScalars& scalars,
              StreamView stream);
 
-  private:
+   private:
     std::mutex mutex_;
     Device device_;
     DeviceBuffer buffer_;
@@ -64,7 +64,7 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
 
 // Python's tcgemm.Plan: a plan bound to arrays.
 class BoundPlan {
-  public:
+   public:
     BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
               py::handle stream);
     // None: as bound.
@@ -73,7 +73,7 @@ class BoundPlan {
     const tcgemm::Plan& plan() const { return *plan_; }
     DType out_dtype() const { return statement_.out_dtype; }
 
-  private:
+   private:
     void check_replacement(const Operands& operands, const Arrays& arrays) const;
 
     Arrays arrays_;

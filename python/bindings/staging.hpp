@@ -15,13 +15,13 @@ ArrayView staged_layout(const ArrayView& host, Device device);
 
 // Device memory for one host array, in the order of a stream.
 class StagedArray {
-  public:
+   public:
     StagedArray(const ArrayView& host, Device device, StreamView stream);
     void* data() const { return origin_; }  // of element (0, .., 0)
     void upload();
     void download();  // and waits: afterwards the host array is written
 
-  private:
+   private:
     ArrayView host_;
     ByteRange range_;
     bool as_span_;  // the whole span is copied at once, gaps included

@@ -28,14 +28,14 @@ StreamView service_stream(Device device);
 // A stream that nobody else uses meanwhile, from a pool; back in it, with its work done, at the
 // end.
 class BorrowedStream {
-  public:
+   public:
     explicit BorrowedStream(Device device);
     ~BorrowedStream();
     BorrowedStream(const BorrowedStream&) = delete;
     BorrowedStream& operator=(const BorrowedStream&) = delete;
     StreamView view() const { return stream_.view(); }
 
-  private:
+   private:
     Stream stream_;
 };
 
