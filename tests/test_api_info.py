@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 import tcgemm
-from tcgemm import _core
-
 from harness.families import runs_on
+from tcgemm import _core
 
 
 def test_versions_agree():
