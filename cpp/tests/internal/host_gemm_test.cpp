@@ -63,11 +63,6 @@ double smallest_of(DType dtype) {  // spacing of its subnormals
     }
 }
 
-std::vector<const InstructionSet*> instruction_sets() {
-    const InstructionSet* sets[kInstructionSets];
-    return {sets, sets + usable_instruction_sets(sets)};
-}
-
 GemmArgs arguments(Matrix& a, Matrix& b, Matrix* c, Matrix& d, double alpha = 1, double beta = 0) {
     GemmArgs args;
     args.m = d.rows, args.n = d.cols, args.k = a.cols;
@@ -135,7 +130,7 @@ TEST(odd_sizes_layouts_dtypes_and_threads) {
     const int64_t sizes[] = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 65, 97, 100};
     const int64_t depths[] = {1, 2, 3, 8, 31, 32, 33, 64, 100, 255, 256, 257, 511, 512, 513, 600};
     const auto pick = [&](const auto& list) { return list[random() % std::size(list)]; };
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             for (int round = 0; round < 40; ++round) {
                 const int64_t m = pick(sizes), n = pick(sizes), k = pick(depths);
@@ -176,7 +171,7 @@ TEST(odd_sizes_layouts_dtypes_and_threads) {
 }
 
 TEST(sums_of_one_sign_keep_the_gate_for_long_k) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             if (mode.mode == Mode::f16_acc16) continue;
             for (const int64_t k : {1000, 16384, 262144}) {
@@ -198,7 +193,7 @@ TEST(sums_of_one_sign_keep_the_gate_for_long_k) {
 }
 
 TEST(fp16_accumulation_rounds_after_every_product) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const double scale : {1.0, 0x1p-9, 90.0}) {  // usual, subnormal and overflowing sums
             Matrix a = row_major(DType::f16, 9, 700), b = row_major(DType::f16, 700, 50),
                    d = row_major(DType::f16, 9, 50);
@@ -236,8 +231,8 @@ TEST(bits_depend_neither_on_threads_nor_on_the_instruction_set) {
                                       {20, 30, 20000},
                                       {1, 1, 50000},
                                       {500, 3, 9000}}) {
-            const auto expected = bits_of(*instruction_sets()[0], mode, m, n, k, 1);
-            for (const InstructionSet* set : instruction_sets()) {
+            const auto expected = bits_of(*usable_instruction_sets()[0], mode, m, n, k, 1);
+            for (const InstructionSet* set : usable_instruction_sets()) {
                 // Without fused multiply-add, products of full width are rounded once more.
                 if (inexact && std::string(set->name) == "generic") continue;
                 for (const int threads : {1, 2, 3, 16})
@@ -252,7 +247,7 @@ TEST(a_row_of_d_depends_on_its_row_of_a_only) {
     Matrix a = row_major(DType::f32, 100, 300), b = row_major(DType::f32, 300, 120),
            all = row_major(DType::f32, 100, 120);
     a.fill(1, -1, 1), b.fill(2, -1, 1);
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         gemm((*set)[mode.mode], arguments(a, b, nullptr, all), 1);
         for (const int64_t row : {0, 1, 50, 99}) {
             Matrix one = row_major(DType::f32, 1, 120);
@@ -266,7 +261,7 @@ TEST(a_row_of_d_depends_on_its_row_of_a_only) {
 }
 
 TEST(batches_strided_broadcast_and_tiny) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             for (const auto& [m, n, k] : {std::array<int64_t, 3>{2, 3, 4}, {1, 1, 1}, {5, 50, 9}}) {
                 const int64_t count = 301;
@@ -284,7 +279,7 @@ TEST(batches_strided_broadcast_and_tiny) {
 }
 
 TEST(an_empty_sum_gives_beta_c_without_reading_a_or_b) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             Matrix none(mode.compute, 1, 1, 1, 1), c = row_major(natural_output(mode), 11, 53),
                                                    d = c;
@@ -304,7 +299,7 @@ TEST(an_empty_sum_gives_beta_c_without_reading_a_or_b) {
 TEST(inf_and_nan_stay_in_their_rows_and_columns) {
     const double inf = std::numeric_limits<double>::infinity(),
                  nan = std::numeric_limits<double>::quiet_NaN();
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             if (mode.mode == Mode::i8) continue;
             Matrix a = row_major(mode.compute, 13, 70), b = row_major(mode.compute, 70, 61),
@@ -330,7 +325,7 @@ TEST(inf_and_nan_stay_in_their_rows_and_columns) {
 }
 
 TEST(int8_sums_are_exact_and_wrap) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const int64_t k : {131071, 131072, 140001}) {
             Matrix a = row_major(DType::i8, 2, k), b = row_major(DType::i8, k, 2),
                    c = row_major(DType::i32, 2, 2), d = c;
@@ -345,7 +340,7 @@ TEST(int8_sums_are_exact_and_wrap) {
 }
 
 TEST(results_round_to_even_overflow_to_inf_and_keep_subnormals) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const auto& [x, y, out, expected] : {std::tuple{2049.0, 1.0, DType::f16, 2048.0},
                                                   {2051.0, 1.0, DType::f16, 2052.0},
                                                   {65520.0, 1.0, DType::f16, HUGE_VAL},
@@ -365,7 +360,7 @@ TEST(results_round_to_even_overflow_to_inf_and_keep_subnormals) {
 }
 
 TEST(operands_are_rounded_once_whatever_their_dtype) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         // Just above the tie between 1 and its successor, by less than a float can tell.
         for (const auto& [mode, value, expected] :
              {std::tuple{Mode::f16, 1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-10},
@@ -387,7 +382,7 @@ TEST(operands_are_rounded_once_whatever_their_dtype) {
 }
 
 TEST(the_callers_floating_point_settings_change_nothing) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
             const auto expected = bits_of(*set, mode, 40, 50, 60, 1);
             std::fesetround(FE_UPWARD);
@@ -417,7 +412,7 @@ TEST(the_callers_floating_point_settings_change_nothing) {
 }
 
 TEST(many_threads_call_at_once_and_so_does_a_forked_child) {
-    const InstructionSet& set = *instruction_sets()[0];
+    const InstructionSet& set = *usable_instruction_sets()[0];
     const auto expected = bits_of(set, kModes[0], 150, 210, 700, 1);
     std::vector<std::thread> callers;
     std::atomic<int> wrong{0};
@@ -440,14 +435,14 @@ TEST(many_threads_call_at_once_and_so_does_a_forked_child) {
 }
 
 TEST(the_instruction_set_can_be_named) {
-    for (const InstructionSet* set : instruction_sets()) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
         setenv("TCGEMM_HOST_ISA", set->name, 1);
         CHECK_EQ(std::string(chosen_instruction_set().name), set->name);
     }
     setenv("TCGEMM_HOST_ISA", "mmx", 1);
     CHECK_THROWS(InvalidArgument, chosen_instruction_set(), "generic");
     unsetenv("TCGEMM_HOST_ISA");
-    CHECK_EQ(std::string(chosen_instruction_set().name), instruction_sets()[0]->name);
+    CHECK_EQ(std::string(chosen_instruction_set().name), usable_instruction_sets()[0]->name);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cfenv>
 #include <cstdlib>
 #include <limits>
-#include <memory>
 #include <new>
 #include <string>
 
@@ -40,7 +39,7 @@ int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * s
 // Rounding to nearest and subnormals, whatever the calling thread has set (flush to zero, another
 // rounding); gives it back its own settings and flags.
 class DefaultFloatingPoint {
-  public:
+   public:
     DefaultFloatingPoint() {
         std::fegetenv(&saved_);
         std::fesetenv(FE_DFL_ENV);
@@ -49,12 +48,12 @@ class DefaultFloatingPoint {
     DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
     DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
 
-  private:
+   private:
     std::fenv_t saved_;
 };
 
 class Buffer {
-  public:
+   public:
     explicit Buffer(std::size_t bytes) {
         if (bytes == 0) return;
         data_ = ::operator new(bytes, std::align_val_t{kCacheLine}, std::nothrow);
@@ -68,13 +67,13 @@ class Buffer {
     Buffer& operator=(const Buffer&) = delete;
     std::byte* data() const { return static_cast<std::byte*>(data_); }
 
-  private:
+   private:
     void* data_ = nullptr;
 };
 
 // A product cut into equal blocks of D (the last of a row or column may be smaller).
 class Tiling {
-  public:
+   public:
     Tiling(const ModeKernels& kernels, const GemmArgs& args, int threads)
         : kernels_(kernels), args_(args) {
         const int64_t tile_bytes = int64_t{kernels.column_bytes} * kernels.tile_cols;
@@ -145,7 +144,7 @@ class Tiling {
         kernels_.finish(output, block.rows, block.cols, lanes);
     }
 
-  private:
+   private:
     void set_rows(int64_t rows) {
         rows_ = round_up(rows, kernels_.tile_rows);
         row_blocks_ = ceil_div(args_.m, rows_);
@@ -251,27 +250,32 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
     });
 }
 
-int usable_instruction_sets(const InstructionSet** sets) {
-    int count = 0;
-    for (const InstructionSet* set :
-         {avx512_instructions(), avx2_instructions(), generic_instructions()}) {
-        if (set != nullptr && set->supported()) sets[count++] = set;
-    }
-    return count;
+const std::vector<const InstructionSet*>& usable_instruction_sets() {
+    // Asked once: the CPUID instruction leaves a virtual machine, which takes microseconds. Never
+    // destroyed: other threads may still multiply while the process exits.
+    static const std::vector<const InstructionSet*>& usable = *[] {
+        auto& sets = *new std::vector<const InstructionSet*>;
+        for (const InstructionSet* set :
+             {avx512_instructions(), avx2_instructions(), generic_instructions()}) {
+            if (set != nullptr && set->supported()) sets.push_back(set);
+        }
+        return &sets;
+    }();
+    return usable;
 }
 
 const InstructionSet& chosen_instruction_set() {
-    const InstructionSet* sets[kInstructionSets];
-    const int count = usable_instruction_sets(sets);
+    const auto& sets = usable_instruction_sets();
     const char* wanted = std::getenv("TCGEMM_HOST_ISA");
     if (wanted == nullptr || *wanted == '\0') return *sets[0];
     std::string names;
-    for (int i = 0; i < count; ++i) {
-        if (std::string(wanted) == sets[i]->name) return *sets[i];
-        names += std::string(i == 0 ? "" : ", ") + sets[i]->name;
+    for (const InstructionSet* set : sets) {
+        if (std::string(wanted) == set->name) return *set;
+        names += std::string(names.empty() ? "" : ", ") + set->name;
     }
     throw InvalidArgument("TCGEMM_HOST_ISA=\"" + std::string(wanted) +
-                          "\": this build has on this CPU: " + names);
+                          "\": one of those that this build has on this CPU is required (" + names +
+                          "); unset it for the fastest");
 }
 
 }  // namespace tcgemm::host

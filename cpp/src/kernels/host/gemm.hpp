@@ -1,15 +1,15 @@
 // A whole product on the CPU: cut into blocks, the blocks shared out among threads.
 #pragma once
 
+#include <vector>
+
 #include "kernels/gemm_args.hpp"
 #include "kernels/host/instruction_set.hpp"
 
 namespace tcgemm::host {
 
 // Those that this build has and this CPU can run, the fastest first; "generic" is always the last.
-// Returns their number; `sets` has room for kInstructionSets.
-inline constexpr int kInstructionSets = 3;
-int usable_instruction_sets(const InstructionSet** sets);
+const std::vector<const InstructionSet*>& usable_instruction_sets();
 // The fastest, or the one that TCGEMM_HOST_ISA names. Throws InvalidArgument for another name.
 const InstructionSet& chosen_instruction_set();
 
