@@ -64,22 +64,60 @@ class Output {
         return d_col_ == 1 && aligned<N>(d_) && (d_row_ * bytes(dtype_)) % vector_bytes<N>() == 0;
     }
 
-    // D(row, col .. col + count) from accumulators, count <= N. Integer accumulators come
+    // C(row, col .. col + count), count <= N; nothing where beta = 0. Apart from store(), so that a
+    // kernel can have several of these on their way: C and D may be the same memory, so the compiler
+    // keeps reads and writes in order.
+    template <int N>
+    __device__ void read_c(std::int64_t row, std::int64_t col, int count, Value (&c)[N]) const {
+        if (!policy_.reads_c()) return;
+        for_dtype([&](auto element) {
+            using T = decltype(element);
+            const T* source = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
+            Vector<T, N> value;
+            if (count == N && c_col_ == 1 && aligned<N>(source)) {
+                value = *reinterpret_cast<const Vector<T, N>*>(source);
+            } else {
+#pragma unroll
+                for (int i = 0; i < N; ++i) {
+                    value.element[i] = i < count ? source[i * c_col_] : T(0);
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < N; ++i) c[i] = widen<Value>(value.element[i]);
+        });
+    }
+
+    // D(row, col .. col + count) from accumulators and what read_c() gave. Integer accumulators come
     // sign-extended (widen<Value>).
+    template <int N>
+    __device__ void store(std::int64_t row, std::int64_t col, int count, const Value (&acc)[N],
+                          const Value (&c)[N]) const {
+        for_dtype([&](auto element) {
+            using T = decltype(element);
+            T* target = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
+            Vector<T, N> value;
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                value.element[i] =
+                    round_to<T>(policy_.reads_c() ? policy_(acc[i], c[i]) : policy_(acc[i]));
+            }
+            if (count == N && d_col_ == 1 && aligned<N>(target)) {
+                *reinterpret_cast<Vector<T, N>*>(target) = value;
+            } else {
+#pragma unroll
+                for (int i = 0; i < N; ++i) {
+                    if (i < count) target[i * d_col_] = value.element[i];
+                }
+            }
+        });
+    }
+
     template <int N>
     __device__ void store(std::int64_t row, std::int64_t col, const Value (&acc)[N],
                           int count) const {
-        if constexpr (std::is_integral_v<Value>) {
-            store_as<std::int32_t, N>(row, col, acc, count);
-        } else {
-            switch (dtype_) {
-                case DType::f16: return store_as<__half, N>(row, col, acc, count);
-                case DType::bf16: return store_as<__nv_bfloat16, N>(row, col, acc, count);
-                case DType::f32: return store_as<float, N>(row, col, acc, count);
-                case DType::f64: return store_as<double, N>(row, col, acc, count);
-                default: __trap();  // validation lets no other dtype through
-            }
-        }
+        Value c[N] = {};
+        read_c(row, col, count, c);
+        store(row, col, count, acc, c);
     }
 
    private:
@@ -101,36 +139,18 @@ class Output {
         return reinterpret_cast<std::uintptr_t>(address) % vector_bytes<N>() == 0;
     }
 
-    template <class T, int N>
-    __device__ __forceinline__ void store_as(std::int64_t row, std::int64_t col,
-                                             const Value (&acc)[N], int count) const {
-        T* d = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
-        const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
-        const bool whole = count == N && d_col_ == 1 && aligned<N>(d);
-        Vector<T, N> value;
-        if (policy_.reads_c()) {
-            Vector<T, N> addend;
-            if (whole && c_col_ == 1 && aligned<N>(c)) {
-                addend = *reinterpret_cast<const Vector<T, N>*>(c);
-            } else {
-#pragma unroll
-                for (int i = 0; i < N; ++i) addend.element[i] = i < count ? c[i * c_col_] : T(0);
-            }
-#pragma unroll
-            for (int i = 0; i < N; ++i) {
-                value.element[i] =
-                    round_to<T>(policy_(acc[i], widen<Value>(addend.element[i])));
-            }
+    // Calls `action` with a value of D's element type: one uniform branch.
+    template <class Action>
+    __device__ __forceinline__ void for_dtype(const Action& action) const {
+        if constexpr (std::is_integral_v<Value>) {
+            action(std::int32_t{});
         } else {
-#pragma unroll
-            for (int i = 0; i < N; ++i) value.element[i] = round_to<T>(policy_(acc[i]));
-        }
-        if (whole) {
-            *reinterpret_cast<Vector<T, N>*>(d) = value;
-        } else {
-#pragma unroll
-            for (int i = 0; i < N; ++i) {
-                if (i < count) d[i * d_col_] = value.element[i];
+            switch (dtype_) {
+                case DType::f16: return action(__half{});
+                case DType::bf16: return action(__nv_bfloat16{});
+                case DType::f32: return action(float{});
+                case DType::f64: return action(double{});
+                default: __trap();  // validation lets no other dtype through
             }
         }
     }

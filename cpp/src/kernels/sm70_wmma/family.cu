@@ -10,7 +10,7 @@ namespace tcgemm::sm70_wmma {
 namespace {
 
 // Rows of D in a band of tiles that blocks walk together; see TileScheduler.
-constexpr int kBandRows = 1024;
+constexpr int kBandRows = 512;
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 

@@ -47,37 +47,63 @@ struct Shape {
     using FragmentB = wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, __half, Layout<kRowB>>;
     using FragmentD = wmma::fragment<wmma::accumulator, kFragment, kFragment, kFragment,
                                      typename Policy::Accumulator>;
+
+    // Registers of a thread: accumulators, vectors on their way, one set of A's fragments, two of B's
+    // (before sm_80 a fragment holds every element twice). Where enough of the 255 are left for
+    // addresses, the fragments of the next 16 k are loaded while these are multiplied.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    static constexpr int kFragmentRegisters = 8;
+#else
+    static constexpr int kFragmentRegisters = 4;
+#endif
+    static constexpr int kRegisters =
+        tile.warp_m * tile.warp_n / 32 * static_cast<int>(sizeof(typename Policy::Accumulator)) / 4 +
+        (LoaderA::kVectors + LoaderB::kVectors) * 4 +
+        (kFragmentsM + 2 * kFragmentsN) * kFragmentRegisters;
+    static constexpr bool kPrefetch = kRegisters <= 200;
 };
 
 template <class Policy>
-union SharedMemory {
+struct SharedMemory {
     using S = Shape<Policy>;
     // 16 bytes longer rows, as in the tiles.
     static constexpr int kOutputLd = S::tile.warp_n + 16 / sizeof(typename Policy::Accumulator);
 
-    struct {
-        __half a[S::LoaderA::kElements];
-        __half b[S::LoaderB::kElements];
-    } stage[2];
-    // For the epilogue: fragments have no documented layout, so each warp passes its part of D
-    // through here, one row of fragments at a time.
-    typename Policy::Accumulator output[S::kWarps][kFragment * kOutputLd];
+    union {
+        struct {
+            __half a[S::LoaderA::kElements];
+            __half b[S::LoaderB::kElements];
+        } stage[2];
+        // For the epilogue: fragments have no documented layout, so each warp passes its part of D
+        // through here, one row of fragments at a time.
+        typename Policy::Accumulator output[S::kWarps][kFragment * kOutputLd];
+    };
+    // Waits here for the epilogue: during the main loop every register counts.
+    device::Tile tile;
 };
 
-// Whether the fragments of the next 16 k are loaded while these are multiplied. Before sm_80 a
-// fragment holds every element twice, and the registers do not suffice.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-inline constexpr bool kPrefetch = false;
-#else
-inline constexpr bool kPrefetch = true;
-#endif
+// Where a tile lies, in elements.
+template <class Policy>
+struct Place {
+    int part;  // of K
+    std::int64_t batch, m, n;
+    int rows, cols;  // of the tile that exist
+
+    __device__ Place(const device::Tile& tile, const GemmArgs& args, const KSplit& split)
+        : part(split.split_k == 1 ? 0 : static_cast<int>(tile.slice / args.batch.count)),
+          batch(tile.slice - part * args.batch.count),
+          m(static_cast<std::int64_t>(tile.m) * Policy::tile.block_m),
+          n(static_cast<std::int64_t>(tile.n) * Policy::tile.block_n),
+          rows(static_cast<int>(min(args.m - m, std::int64_t{Policy::tile.block_m}))),
+          cols(static_cast<int>(min(args.n - n, std::int64_t{Policy::tile.block_n}))) {}
+};
 
 // A warp's part of A and B, 16 k of it.
 template <class Policy>
 struct Fragments {
     using S = Shape<Policy>;
     typename S::FragmentA a[S::kFragmentsM];
-    typename S::FragmentB b[kPrefetch ? 2 : 1][S::kFragmentsN];
+    typename S::FragmentB b[S::kPrefetch ? 2 : 1][S::kFragmentsN];
 
     __device__ void load_a(int i, const __half* tile, int warp_m, int step) {
         constexpr int kLd = S::LoaderA::kLd;
@@ -98,6 +124,7 @@ template <class Policy>
 class Mainloop {
     using S = Shape<Policy>;
     static constexpr TileConfig tile = Policy::tile;
+    static constexpr bool kPrefetch = S::kPrefetch;
 
    public:
     using Accumulators = typename S::FragmentD[S::kFragmentsM][S::kFragmentsN];
@@ -220,14 +247,24 @@ __device__ void store_rows(const Output& output, const typename Policy::Accumula
                            std::int64_t row, std::int64_t col, int rows, int cols) {
     constexpr int kChunks = Policy::tile.warp_n / kVector;
     constexpr int kLd = SharedMemory<Policy>::kOutputLd;
-#pragma unroll 2
-    for (int chunk = threadIdx.x % 32; chunk < kFragment * kChunks; chunk += 32) {
-        const int i = chunk / kChunks, j = chunk % kChunks * kVector;
-        if (i >= rows || j >= cols) continue;
-        float acc[kVector];
+    constexpr int kBatch = 4;  // reads of C on their way
+    static_assert(kFragment * kChunks % (32 * kBatch) == 0);
+    for (int first = threadIdx.x % 32; first < kFragment * kChunks; first += 32 * kBatch) {
+        float c[kBatch][kVector];
 #pragma unroll
-        for (int e = 0; e < kVector; ++e) acc[e] = static_cast<float>(staged[i * kLd + j + e]);
-        output.template store<kVector>(row + i, col + j, acc, min(kVector, cols - j));
+        for (int b = 0; b < kBatch; ++b) {
+            const int i = (first + 32 * b) / kChunks, j = (first + 32 * b) % kChunks * kVector;
+            if (i < rows && j < cols) output.read_c(row + i, col + j, min(kVector, cols - j), c[b]);
+        }
+#pragma unroll
+        for (int b = 0; b < kBatch; ++b) {
+            const int i = (first + 32 * b) / kChunks, j = (first + 32 * b) % kChunks * kVector;
+            if (i >= rows || j >= cols) continue;
+            float acc[kVector];
+#pragma unroll
+            for (int e = 0; e < kVector; ++e) acc[e] = static_cast<float>(staged[i * kLd + j + e]);
+            output.store(row + i, col + j, min(kVector, cols - j), acc, c[b]);
+        }
     }
 }
 
@@ -237,31 +274,26 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
                 const KSplit split, const std::int64_t first_tile) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
     using S = Shape<Policy>;
-    constexpr TileConfig tile = Policy::tile;
     extern __shared__ __align__(128) unsigned char shared_bytes[];
     auto& shared = *reinterpret_cast<SharedMemory<Policy>*>(shared_bytes);
 
     const int warp = threadIdx.x / 32;
-    const int warp_m = warp / S::kWarpsN * tile.warp_m;
-    const int warp_n = warp % S::kWarpsN * tile.warp_n;
+    const int warp_m = warp / S::kWarpsN * Policy::tile.warp_m;
+    const int warp_n = warp % S::kWarpsN * Policy::tile.warp_n;
 
     // 1. Where the block works.
-    const device::Tile at = scheduler.tile(first_tile + blockIdx.x);
-    const int part = split.split_k == 1 ? 0 : static_cast<int>(at.slice / args.batch.count);
-    const std::int64_t batch = at.slice - part * args.batch.count;
-    const std::int64_t m = static_cast<std::int64_t>(at.m) * tile.block_m;
-    const std::int64_t n = static_cast<std::int64_t>(at.n) * tile.block_n;
-    const std::int64_t k = part * split.k_per_split;
-    const int rows = static_cast<int>(min(args.m - m, std::int64_t{tile.block_m}));
-    const int cols = static_cast<int>(min(args.n - n, std::int64_t{tile.block_n}));
+    const device::Tile tile = scheduler.tile(first_tile + blockIdx.x);
+    if (threadIdx.x == 0) shared.tile = tile;
+    const Place<Policy> in(tile, args, split);
+    const std::int64_t k = in.part * split.k_per_split;
 
     // 2. Accumulate over K.
     const auto* a = static_cast<const __half*>(args.a.data) +
-                    batch_offset(args.batch, args.a.batch_stride, batch) +
-                    m * args.a.row_stride + k * args.a.col_stride;
+                    batch_offset(args.batch, args.a.batch_stride, in.batch) +
+                    in.m * args.a.row_stride + k * args.a.col_stride;
     const auto* b = static_cast<const __half*>(args.b.data) +
-                    batch_offset(args.batch, args.b.batch_stride, batch) +
-                    k * args.b.row_stride + n * args.b.col_stride;
+                    batch_offset(args.batch, args.b.batch_stride, in.batch) +
+                    k * args.b.row_stride + in.n * args.b.col_stride;
     typename Mainloop<Policy>::Accumulators acc;
 #pragma unroll
     for (int i = 0; i < S::kFragmentsM; ++i) {
@@ -269,14 +301,17 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
         for (int j = 0; j < S::kFragmentsN; ++j) wmma::fill_fragment(acc[i][j], 0.0f);
     }
     Mainloop<Policy>(shared, a, S::kRowA ? args.a.row_stride : args.a.col_stride, b,
-                     S::kRowB ? args.b.row_stride : args.b.col_stride, rows, cols,
+                     S::kRowB ? args.b.row_stride : args.b.col_stride, in.rows, in.cols,
                      min(args.k - k, split.k_per_split))
         .run(acc, warp_m, warp_n);
 
     // 3. Store through the epilogue, one row of fragments at a time.
-    const epilogue::Output<Epilogue> output(epilogue, args, batch, part * split.d_stride);
-    auto* staged = shared.output[warp];
     __syncthreads();  // the last k-block has been read
+    const Place<Policy> out(shared.tile, args, split);
+    const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
+    const std::int64_t col = out.n + warp_n;
+    const int cols = out.cols - warp_n;
+    auto* staged = shared.output[warp];
 #pragma unroll 1
     for (int i = 0; i < S::kFragmentsM; ++i) {
 #pragma unroll
@@ -289,11 +324,12 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
             }
         }
         __syncwarp();
-        const int row = warp_m + i * kFragment;
+        const std::int64_t row = out.m + warp_m + i * kFragment;
+        const int rows = out.rows - warp_m - i * kFragment;
         if (output.template vectorizable<4>()) {
-            store_rows<4, Policy>(output, staged, m + row, n + warp_n, rows - row, cols - warp_n);
+            store_rows<4, Policy>(output, staged, row, col, rows, cols);
         } else {
-            store_rows<1, Policy>(output, staged, m + row, n + warp_n, rows - row, cols - warp_n);
+            store_rows<1, Policy>(output, staged, row, col, rows, cols);
         }
         __syncwarp();
     }
