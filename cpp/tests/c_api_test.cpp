@@ -42,6 +42,13 @@ TEST(every_failure_has_its_status_and_a_message) {
     CHECK(last_error().find("m is -5") != std::string::npos);
     CHECK_EQ(create([](tcgemm_problem& p) { p.a.dtype = static_cast<tcgemm_dtype>(256); }),
              TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("operand A has the value 256") != std::string::npos);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.d.dtype = static_cast<tcgemm_dtype>(-1); }),
+             TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("operand D has the value -1") != std::string::npos);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.precision = static_cast<tcgemm_precision>(258); }),
+             TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("precision has the value 258") != std::string::npos);
     CHECK_EQ(create([](tcgemm_problem& p) { p.a.dtype = TCGEMM_INT8; }), TCGEMM_INVALID_DTYPE);
     CHECK_EQ(create([](tcgemm_problem& p) { p.d.row_stride = 0; }), TCGEMM_INVALID_LAYOUT);
     CHECK_EQ(create([](tcgemm_problem& p) { p.precision = TCGEMM_PRECISION_FP8_E4M3; }),

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -55,15 +56,22 @@ const T& required(const T* pointer, const char* what) {
     return *pointer;
 }
 
-// A value that uint8_t does not hold must not wrap into a valid one.
-template <class Enum>
-Enum to_enum(int value) {
-    return static_cast<Enum>(value < 0 || value > 255 ? 255 : value);
+// C may put any int into an enum: one that uint8_t does not hold must not wrap into a valid value.
+template <class Enum, class RawEnum>
+Enum to_enum(const RawEnum& raw, const char* what) {
+    static_assert(sizeof(RawEnum) == sizeof(int));
+    int value = 0;
+    std::memcpy(&value, &raw, sizeof value);  // to read it as an enum would be undefined
+    if (value < 0 || value > 255) {
+        throw InvalidArgument(std::string(what) + " has the value " + std::to_string(value) +
+                              "; take one of the enum's constants (tcgemm.h)");
+    }
+    return static_cast<Enum>(value);
 }
 
-Operand to_operand(const tcgemm_operand& raw) {
+Operand to_operand(const tcgemm_operand& raw, const char* name) {
     Operand operand;
-    operand.dtype = to_enum<DType>(raw.dtype);
+    operand.dtype = to_enum<DType>(raw.dtype, (std::string("dtype of operand ") + name).c_str());
     operand.row_stride = raw.row_stride;
     operand.col_stride = raw.col_stride;
     for (int dim = 0; dim < kMaxBatchDims; ++dim) operand.batch_stride[dim] = raw.batch_stride[dim];
@@ -78,13 +86,13 @@ GemmProblem to_problem(const tcgemm_problem& raw) {
     problem.k = raw.k;
     problem.batch_rank = raw.batch_rank;
     for (int dim = 0; dim < kMaxBatchDims; ++dim) problem.batch_shape[dim] = raw.batch_shape[dim];
-    problem.a = to_operand(raw.a);
-    problem.b = to_operand(raw.b);
-    problem.c = to_operand(raw.c);
-    problem.d = to_operand(raw.d);
-    problem.precision = to_enum<Precision>(raw.precision);
-    problem.accumulate = to_enum<Accumulate>(raw.accumulate);
-    problem.determinism = to_enum<Determinism>(raw.determinism);
+    problem.a = to_operand(raw.a, "A");
+    problem.b = to_operand(raw.b, "B");
+    problem.c = to_operand(raw.c, "C");
+    problem.d = to_operand(raw.d, "D");
+    problem.precision = to_enum<Precision>(raw.precision, "precision");
+    problem.accumulate = to_enum<Accumulate>(raw.accumulate, "accumulate");
+    problem.determinism = to_enum<Determinism>(raw.determinism, "determinism");
     return problem;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <utility>
 
 #include "core/runtime.hpp"
@@ -82,7 +83,9 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
 
 void check_whole(double value, const char* which) {
     if (value == std::floor(value) && std::fabs(value) <= 2147483648.0) return;
-    throw InvalidArgument(std::string(which) + " is " + std::to_string(value) +
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    throw InvalidArgument(std::string(which) + " is " + text +
                           "; an int8 product takes whole numbers up to 2^31");
 }
 
