@@ -208,6 +208,15 @@ def test_wrong_arguments_are_named(capsys, arguments, named):
     assert "Traceback" not in output.err
 
 
+@pytest.mark.parametrize("device", ["foo", "cuda:99"])
+def test_a_wrong_environment_is_named(capsys, monkeypatch, device):
+    monkeypatch.setenv("TCGEMM_DEVICE", device)
+    status, output = run(capsys, "demo")
+    assert status == 2
+    assert f"TCGEMM_DEVICE={device}" in output.err
+    assert "--device" not in output.err
+
+
 def test_an_unexpected_error_is_one_line(capsys, monkeypatch):
     def broken():
         raise KeyError("sm_count")

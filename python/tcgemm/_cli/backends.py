@@ -329,23 +329,24 @@ def _gpu_framework(device: str) -> Backend | None:
 def choose(framework: str | None = None, device: str | None = None) -> Backend:
     """The framework asked for on the device asked for; by default PyTorch or CuPy on GPU 0.
 
-    Where no device is asked for, TCGEMM_DEVICE names it. Arrays in the CPU's memory go through the GPU where there is one, unless the device asked for
-    is "cpu". UsageError for what can't be had.
+    Where no device is asked for, TCGEMM_DEVICE names it. Arrays in the CPU's memory go through that
+    device, too. UsageError for what can't be had.
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
         raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
     gpus = len(gpu_devices())
+    asked = f"--device {device}"
     if device is None:
         device = os.environ.get("TCGEMM_DEVICE") or ("cuda:0" if gpus else "cpu")
-    if device == "cpu":
-        os.environ["TCGEMM_DEVICE"] = "cpu"
-    elif device == "cuda":
+        asked = f"TCGEMM_DEVICE={device}"
+    if device == "cuda":
         device = "cuda:0"
     if device != "cpu":
         if not (device.startswith("cuda:") and device[5:].isdigit()):
-            raise UsageError(f"--device {device}: expected cpu, cuda or cuda:N")
+            raise UsageError(f"{asked}: expected cpu, cuda or cuda:N")
         if int(device[5:]) >= gpus:
-            raise UsageError(f"--device {device}: this machine has {gpus} usable GPUs")
+            raise UsageError(f"{asked}: this machine has {gpus} usable GPUs")
+    os.environ["TCGEMM_DEVICE"] = device  # where arrays in the CPU's memory are computed
     if framework == "torch":
         return TorchBackend(device)
     if framework == "cupy":
