@@ -86,7 +86,7 @@ def _delete(managed: int) -> None:
 def describe(values: np.ndarray, **changes: Any) -> tuple[Tensor, list[Any]]:
     """A DLTensor over a NumPy array, and what must live as long as it."""
     ndim = values.ndim
-    shape = (ctypes.c_int64 * ndim)(*values.shape)
+    shape = (ctypes.c_int64 * ndim)(*changes.get("shape", values.shape))
     strides = (ctypes.c_int64 * ndim)(
         *changes.get("strides", [s // values.itemsize for s in values.strides])
     )
@@ -95,7 +95,7 @@ def describe(values: np.ndarray, **changes: Any) -> tuple[Tensor, list[Any]]:
     tensor = Tensor(
         values.ctypes.data - offset,
         Device(*changes.get("device", (CPU, 0))),
-        ndim,
+        changes.get("ndim", ndim),
         DataType(code, bits, lanes),
         ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)),
         None

@@ -59,6 +59,12 @@ def test_supports_on_the_cpu_has_every_precision_there_is():
         assert "yet" in row["reason"] or not missing
 
 
+@pytest.mark.parametrize("cc", [90, "9.0", (9,), (9, 0, 0), ("9", "0")])
+def test_supports_takes_a_pair(cc):
+    with pytest.raises(tcgemm.InvalidArgument, match=r"cc is .*; it must be a pair"):
+        tcgemm.supports(cc)
+
+
 @pytest.mark.parametrize("cc", [(7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
 def test_supports_of_a_card_agrees_with_the_families(cc):
     built = {row["family"]: row["architectures"] for row in tcgemm.kernels()}

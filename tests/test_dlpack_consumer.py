@@ -109,6 +109,9 @@ def test_p03_out_must_be_writable_memory_of_its_own(a, b):
         ({"dtype": (99, 8, 1)}, tcgemm.DTypeError, "code 99"),
         ({"version": (2, 0)}, tcgemm.UnsupportedError, "DLPack 2.0"),
         ({"device": (producers.ROCM, 0)}, tcgemm.DeviceError, "type 10"),
+        ({"device": (producers.CUDA, -1)}, tcgemm.DeviceError, "CUDA device -1; .* from 0"),
+        ({"shape": (3, -4)}, tcgemm.ShapeError, r"shape \(3, -4\); sizes are 0 or more"),
+        ({"ndim": -1}, tcgemm.ShapeError, "-1 dimensions"),
     ],
 )
 def test_p12_what_is_refused(changes, error, words, a, b):
@@ -118,6 +121,22 @@ def test_p12_what_is_refused(changes, error, words, a, b):
     assert (out == 7).all()
     with pytest.raises(error, match=r"^b "):
         tcgemm.matmul(a.T, Producer(a, **changes), out=np.empty((4, 4), np.float32))
+
+
+@pytest.mark.parametrize("answer", [(), (1,), ("cpu", 0), (1, 0, 0), (2**70, 0), (1.5, 0), None, 1])
+def test_a_malformed_dlpack_device_is_named(answer, a, b):
+    producer = Producer(a)
+    producer.__class__ = type("Odd", (Producer,), {"__dlpack_device__": lambda _: answer})
+    with pytest.raises(tcgemm.DTypeError, match=r"^a .*Odd"):
+        tcgemm.matmul(producer, b)
+    assert producer.exports == 0
+
+
+def test_classes_of_no_module_are_taken(a, b):
+    odd = type("Odd", (Producer,), {"__module__": None})
+    np.testing.assert_array_equal(tcgemm.matmul(odd(a), b), tcgemm.matmul(a, b))
+    with pytest.raises(tcgemm.DTypeError, match=r"^a is a None\.Empty"):
+        tcgemm.matmul(type("Empty", (), {"__module__": None})(), b)
 
 
 def test_pinned_host_memory_counts_as_the_cpu(a, b):

@@ -64,6 +64,14 @@ BAD_CALLS = [
     ({"c": np.ones((2, 3, 5), "f4")}, "ShapeError", r"c has shape \(2, 3, 5\)"),
     ({"c": np.ones((3, 5)), "beta": 1.0}, "DTypeError", 'c is float64.*out_dtype="float64"'),
     ({"beta": 2.0}, "InvalidArgument", r"beta is 2\.0, but there is no c"),
+    ({"c": np.ones((3, 5), np.int64)}, "DTypeError", "c is int64; results are .*c converted"),
+    # "N" means "not transposed" in BLAS, and is true in Python
+    ({"trans_a": "N"}, "InvalidArgument", "trans_a is 'N'; it must be True or False"),
+    ({"trans_b": "T"}, "InvalidArgument", "trans_b is 'T'; it must be True or False"),
+    ({"trans_b": np.array([True, True])}, "InvalidArgument", "trans_b is array.*True or False"),
+    ({"trans_a": None}, "InvalidArgument", "trans_a is None; it must be True or False"),
+    ({"alpha": 10**4000}, "InvalidArgument", "alpha is an integer beyond the range of a float"),
+    ({"beta": -(10**400)}, "InvalidArgument", "beta is an integer beyond the range of a float"),
     ({"alpha": 1j}, "DTypeError", "alpha is 1j; it must be a real number"),
     ({"beta": "x"}, "DTypeError", "beta is 'x'"),
     ({"precision": "fp12"}, "InvalidArgument", "precision is 'fp12'.*fp16, bf16, tf32.*or None"),
@@ -110,6 +118,7 @@ def test_e01_bad_calls(changes, error, words):
         (np.zeros((3, 4), "f4"), "ShapeError", r"out has shape \(3, 4\).*\(3, 5\)"),
         (np.zeros((1, 3, 5), "f4"), "ShapeError", r"out has shape \(1, 3, 5\)"),
         (np.zeros((3, 5)), "DTypeError", 'out is float64.*out_dtype="float64"'),
+        (np.zeros((3, 5), np.int64), "DTypeError", "out is int64; results are .*pass an out of"),
         (np.broadcast_to(np.float32(0), (3, 5)), "LayoutError", "out is read-only"),
         ([[0.0] * 5] * 3, "DTypeError", "out is a builtins.list"),
     ],
@@ -129,6 +138,26 @@ def test_e02_size_overflow():
     far = Producer(np.ones((2, 2), np.float32), strides=[2**62, 1])
     with pytest.raises(tcgemm.ShapeError, match="64 bits"):
         tcgemm.matmul(far, np.ones((2, 2), np.float32))
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_e04_no_memory_for_the_result(framework, monkeypatch):
+    """2^62 bytes are more than any machine can address."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    tall, wide = np.ones((2**30, 0), np.float32), np.ones((0, 2**30), np.float32)
+    if framework == "torch":
+        torch = pytest.importorskip("torch")
+        tall, wide = torch.from_numpy(tall), torch.from_numpy(wide)
+    words = r"float32 of shape \(1073741824, 1073741824\): 4611686018427387904 bytes on cpu"
+    with pytest.raises(tcgemm.OutOfMemoryError, match=words):
+        tcgemm.matmul(tall, wide)
+
+
+def test_trans_takes_every_kind_of_bool():
+    for flag in (True, 1, np.True_):
+        assert tcgemm.gemm(A.T, B, trans_a=flag).shape == (3, 5)
+    for flag in (False, 0, np.False_):
+        assert tcgemm.gemm(A, B, trans_a=flag, trans_b=flag).shape == (3, 5)
 
 
 def test_p07_device_mismatch():

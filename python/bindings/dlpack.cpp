@@ -2,6 +2,7 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
 #include <string>
 
 #include "dlpack/dlpack.h"
@@ -40,6 +41,11 @@ std::string dlpack_dtype_name(DLDataType dtype) {
 [[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
                                const char* operand) {
     const std::string is = std::string(operand) + " is " + dtype;
+    if (operand == std::string("out") || operand == std::string("c")) {  // a cast of out is lost
+        throw DTypeError(is + "; results are float16, bfloat16, float32, float64 or int32: pass " +
+                         (operand == std::string("c") ? "c converted to the result's dtype"
+                                                      : "an out of the result's dtype"));
+    }
     const std::string known = "; operands are float16, bfloat16, float32, float64 or int8: ";
     if (dtype.rfind("float8", 0) == 0) {
         throw UnsupportedError(is + ", which tcgemm does not have yet; pass " +
@@ -103,6 +109,14 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const T
     check_rank(tensor.ndim, operand);
     view.ndim = tensor.ndim;
     for (int dim = 0; dim < view.ndim; ++dim) view.shape[dim] = tensor.shape[dim];
+    if (view.ndim < 0 || std::any_of(
+                             view.shape.begin(), view.shape.begin() + view.ndim,
+                             [](int64_t extent) { return extent < 0; })) {
+        throw ShapeError(std::string(operand) + " was exported with " +
+                         (view.ndim < 0 ? std::to_string(view.ndim) + " dimensions"
+                                        : "the shape " + text(view.ndim, view.shape)) +
+                         "; sizes are 0 or more");
+    }
     if (tensor.strides != nullptr) {
         for (int dim = 0; dim < view.ndim; ++dim) {
             view.stride[dim] = true_stride(tensor.strides[dim], size_of(view.dtype));
@@ -121,7 +135,13 @@ Device device_of(DLDevice device, const char* operand) {
         case kDLCPU:
         case kDLCUDAHost: return Device::cpu();
         case kDLCUDA:
-        case kDLCUDAManaged: return Device::cuda(device.device_id);
+        case kDLCUDAManaged:
+            if (device.device_id < 0) {  // Device would take it for the CPU
+                throw DeviceError(std::string(operand) + " is on CUDA device " +
+                                  std::to_string(device.device_id) +
+                                  "; devices are counted from 0: its __dlpack_device__ is wrong");
+            }
+            return Device::cuda(device.device_id);
         default:
             throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
                               std::to_string(static_cast<int>(device.device_type)) +
@@ -383,15 +403,21 @@ Device locate(py::handle array, const TypeInfo& type, const char* operand) {
         case Protocol::numpy: return Device::cpu();
         case Protocol::exchange_api: return locate_exchange(array, type, operand);
         case Protocol::dlpack: {
-            py::tuple device;
+            py::tuple answer;
             try {
-                device = py::cast<py::tuple>(array.attr("__dlpack_device__")());
+                answer = py::cast<py::tuple>(array.attr("__dlpack_device__")());
             } catch (const py::error_already_set& error) {
                 producer_refused(error, array, type, operand);
             }
-            const auto kind = py::cast<int>(py::int_(device[0]));
-            return device_of({static_cast<DLDeviceType>(kind), py::cast<int32_t>(device[1])},
-                             operand);
+            int kind = 0, ordinal = 0;  // kind is an enum.IntEnum in most frameworks
+            if (!PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
+                PyErr_Clear();
+                throw DTypeError(std::string(operand) + " (" + type.name +
+                                 "): __dlpack_device__ returned " +
+                                 py::cast<std::string>(py::repr(answer)) +
+                                 "; it must be a pair of integers (device type, device number)");
+            }
+            return device_of({static_cast<DLDeviceType>(kind), ordinal}, operand);
         }
         case Protocol::cuda_array_interface:
             // The interface does not name the device.

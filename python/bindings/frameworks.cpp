@@ -8,14 +8,18 @@
 namespace tcgemm::python {
 namespace {
 
+// A class may have anything at all as its __module__.
+std::string text_of(py::handle type, const char* attribute) {
+    return py::cast<std::string>(py::str(type.attr(attribute)));
+}
+
 std::string type_name(py::handle type) {
-    return py::cast<std::string>(type.attr("__module__")) + "." +
-           py::cast<std::string>(type.attr("__qualname__"));
+    return text_of(type, "__module__") + "." + text_of(type, "__qualname__");
 }
 
 Framework framework_of(py::handle type) {
     for (py::handle base : type.attr("__mro__")) {
-        const std::string module = py::cast<std::string>(base.attr("__module__"));
+        const std::string module = text_of(base, "__module__");
         const std::string root = module.substr(0, module.find('.'));
         if (root == "numpy") return Framework::numpy;
         if (root == "torch") return Framework::torch;

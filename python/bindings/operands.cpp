@@ -34,6 +34,15 @@ py::object new_numpy_array(DType dtype, int ndim, const Dims& shape) {
                      std::vector<py::ssize_t>(shape.begin(), shape.begin() + ndim));
 }
 
+// NumPy, JAX and CuPy raise a MemoryError, PyTorch a RuntimeError (on a GPU: a class of its own).
+bool is_out_of_memory(const py::error_already_set& error) {
+    if (error.matches(PyExc_MemoryError)) return true;
+    const auto name = py::cast<std::string>(error.type().attr("__name__"));
+    const auto message = py::cast<std::string>(py::str(error.value()));
+    return name == "OutOfMemoryError" ||
+           (name == "RuntimeError" && message.find("allocate memory") != std::string::npos);
+}
+
 void throw_set_error(void*, const char* kind, const char* message) {
     const py::gil_scoped_acquire gil;
     PyErr_SetString(PyExc_RuntimeError, (std::string(kind) + ": " + message).c_str());
@@ -188,6 +197,23 @@ void Operands::import_all() {
 }
 
 void Operands::allocate_out(DType dtype, int ndim, const Dims& shape) {
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(packed(dtype, ndim, shape, memory_).element_count(), size_of(dtype),
+                               &bytes)) {
+        throw ShapeError("the result, " + std::string(name(dtype)) + " of shape " +
+                         text(ndim, shape) + ", has more bytes than 64 bits can count");
+    }
+    try {
+        make_out(dtype, ndim, shape);
+    } catch (const py::error_already_set& error) {
+        if (!is_out_of_memory(error)) throw;
+        throw OutOfMemory("no memory for the result, " + std::string(name(dtype)) + " of shape " +
+                          text(ndim, shape) + ": " + std::to_string(bytes) + " bytes on " +
+                          text(memory_) + "; free some, or multiply in parts");
+    }
+}
+
+void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
     TypeInfo& type = *types_[kA];
     ImportedArray& out = imported_[kOut];
     out_is_new_ = true;

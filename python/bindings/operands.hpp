@@ -36,7 +36,7 @@ class Operands {
     StreamView stream() const { return stream_; }
 
     // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes
-    // an array in finish().
+    // an array in finish(). Throws OutOfMemory.
     void allocate_out(DType dtype, int ndim, const Dims& shape);
     // The stream waits for what the arrays' frameworks have in flight.
     void wait_for_frameworks();
@@ -46,6 +46,7 @@ class Operands {
     py::object finish();
 
    private:
+    void make_out(DType dtype, int ndim, const Dims& shape);
     void import_all();
     void choose_compute_device();
     void choose_stream(py::handle stream);

@@ -38,7 +38,8 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
 // Refuses an `out` of another shape, or one that shares memory in a way that would spoil the
 // result.
 void check_out(const Operands& operands, const ProductShape& shape, bool reads_c);
-// A real number. Throws DTypeError; `what` is its name in the message.
+// A real number. Throws DTypeError, InvalidArgument (no double holds it); `what` is its name in the
+// message.
 double scalar_from_python(py::handle value, const char* what);
 
 // Memory that a Plan needs between its kernels, kept from run to run.

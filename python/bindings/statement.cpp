@@ -60,6 +60,12 @@ void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
 double scalar_from_python(py::handle value, const char* what) {
     const double number = PyFloat_AsDouble(value.ptr());
     if (number != -1.0 || !PyErr_Occurred()) return number;
+    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have thousands of digits
+        PyErr_Clear();
+        throw InvalidArgument(std::string(what) +
+                              " is an integer beyond the range of a float; it must be at most "
+                              "1.8e308 in magnitude");
+    }
     if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
     PyErr_Clear();
     throw DTypeError(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _core
 from ._dtypes import dtype_name
+from ._errors import InvalidArgument
 
 # Any array: NumPy, CuPy, PyTorch, JAX, or an object with __dlpack__ or __cuda_array_interface__.
 Array = Any
+
+
+def _flag(value: Any, name: str) -> bool:
+    # Not bool(value): BLAS spells "not transposed" as "N", which is true.
+    if isinstance(value, (int, np.bool_)) and value in (0, 1):
+        return bool(value)
+    raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
 
 
 def matmul(
@@ -147,7 +157,7 @@ def gemm(
            [7., 7.]], dtype=float32)
     """
     return _core.multiply(
-        a, b, c, out, alpha, beta, bool(trans_a), bool(trans_b),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
     )  # fmt: skip
 
@@ -197,7 +207,7 @@ def plan(
     np.float32(2.0)
     """
     return _core.plan(
-        a, b, c, out, alpha, beta, bool(trans_a), bool(trans_b),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
     )  # fmt: skip
 
@@ -234,6 +244,6 @@ def explain(
         product; empty where it accepts.
     """
     return _core.explain(
-        a, b, c, out, alpha, beta, bool(trans_a), bool(trans_b),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._errors import UnsupportedError
+from ._errors import InvalidArgument, UnsupportedError
 
 # Shared memory that a block may have (bytes), by compute capability: CUDA C++ Programming Guide,
 # "Technical Specifications per Compute Capability".
@@ -91,7 +91,16 @@ def supports(cc: tuple[int, int] | None = None) -> list[dict[str, str]]:
     list of dict
         ``precision``, ``accumulate``, ``operands`` and ``out`` (dtypes), ``family`` and ``kernel``
         (the first that accepts a large product; empty: none) and ``reason`` (why there is none).
+
+    Raises
+    ------
+    InvalidArgument
+        `cc` is no pair of integers.
     """
+    if cc is not None and not (
+        isinstance(cc, tuple) and len(cc) == 2 and all(isinstance(part, int) for part in cc)
+    ):
+        raise InvalidArgument(f"cc is {cc!r}; it must be a pair such as (9, 0), or None")
     known = [known for known in _SHARED_MEMORY if cc is not None and known <= cc]
     shared_memory = _SHARED_MEMORY[max(known, default=min(_SHARED_MEMORY))]
     rows = []
