@@ -11,7 +11,6 @@ from tcgemm._cli.cases import Case
 from tcgemm._cli.report import (
     BAD,
     Table,
-    digits,
     duration,
     fraction,
     heading,
@@ -77,9 +76,7 @@ def print_report(report: dict[str, Any]) -> None:
 
 def _print_group(title: str, rows: Sequence[Row]) -> None:
     done = [row for row in rows if "not_run" not in row]
-    if done and case_of(done[0]).kind == "pack":
-        _print_pack(title, done)
-    elif done:
+    if done:
         _print_products(title, done)
     else:
         print(f"\n{title}")
@@ -127,27 +124,6 @@ def _print_products(title: str, rows: Sequence[Row]) -> None:
         print(f"{name}: {how}")
 
 
-def _print_pack(title: str, rows: Sequence[Row]) -> None:
-    columns = ["A", "<op", "whole", "product", "pack", "bandwidth", "copy", "ratio"]
-    table = Table([*columns, "error/bound", "<"], f"\n{title}")
-    for row in rows:
-        case = case_of(row)
-        note, style = _verdict(row)
-        table.add(
-            f"{case.m}x{case.k}",
-            case.layout,
-            *(duration(row[key][1] * 1e-6) for key in ("whole_us", "product_us", "pack_us")),
-            f"{digits(row['pack_gb_per_s'])} GB/s",
-            f"{digits(row['copy_gb_per_s'])} GB/s",
-            f"{row['ratio']:.2f}",
-            fraction(row["error_over_bound"]),
-            note,
-            style=style,
-        )
-    table.print()
-    print("pack: a product from wide operands minus the same one from operands narrow already")
-
-
 def _verdict(row: Row) -> tuple[str, str]:
     if not row["kept"]:
         return "WRONG", BAD
@@ -156,7 +132,7 @@ def _verdict(row: Row) -> tuple[str, str]:
 
 def _print_summary(rows: Sequence[Row]) -> None:
     done = [row for row in rows if "not_run" not in row]
-    products = [row for row in done if "ratio" in row and case_of(row).kind == "gemm"]
+    products = [row for row in done if "ratio" in row]
     print(f"\n{len(done)} rows measured, {len(rows) - len(done)} not run")
     for name in dict.fromkeys(name for row in products for name in row["peers"]):
         compared = [row for row in products if name in row["peers"]]

@@ -14,12 +14,11 @@ from tcgemm._cli.modes import ITEM_BYTES, Mode
 from tcgemm._cli.report import UsageError
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
-KINDS = ("gemm", "pack")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One row. D = A B with A m x k, B k x n; for kind "pack", what brings A into its precision."""
+    """One row: D = A B with A m x k, B k x n."""
 
     m: int
     n: int
@@ -30,7 +29,6 @@ class Case:
     accumulate: str | None = None
     out_dtype: str | None = None
     family: str | None = None  # forced, else the library's choice
-    kind: str = "gemm"
     group: str = ""
 
     @property
@@ -129,8 +127,8 @@ def _group(group: dict[str, Any]) -> list[Case]:
     sizes, shapes = fields.pop("sizes", []), fields.pop("shapes", [])
     layouts, title = fields.pop("layouts", ["nn"]), fields.pop("title")
     unknown = set(layouts) - set(LAYOUTS)
-    if unknown or fields.get("kind", "gemm") not in KINDS:
-        raise ValueError(f"group {title!r}: unknown layout or kind")
+    if unknown:
+        raise ValueError(f"group {title!r}: unknown layout")
     if not sizes and not shapes:
         raise ValueError(f"group {title!r}: neither sizes nor shapes")
     dimensions = [(size, size, size) for size in sizes] + [tuple(shape) for shape in shapes]

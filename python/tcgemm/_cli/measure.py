@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -50,8 +49,7 @@ def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = Tru
         if case.family not in (None, *(kernel["family"] for kernel in tcgemm.kernels())):
             raise tcgemm.NoKernelError(f"family {case.family} is not in this build")
         with forced_family(case.family):
-            measured = _measure_pack if case.kind == "pack" else _measure_gemm
-            row.update(measured(backend, case, seconds, with_peers))
+            row.update(_measure_gemm(backend, case, seconds, with_peers))
     except _NOT_HERE as error:
         row["not_run"] = str(error)
     except RuntimeError as error:  # PyTorch's out of memory is one of these
@@ -200,64 +198,6 @@ def _peer_works(rival: Peer, operands: _Operands, results: Sequence[Any]) -> lis
 def _with_rate(case: Case, contender: Contender) -> Row:
     timed = contender.timing()
     return {**timed, "tflops": case.operations / timed["kernel_us"][1] * 1e-6}
-
-
-def _measure_pack(backend: Backend, case: Case, seconds: float, _: bool) -> Row:
-    """The pack step alone can't be called: it is a product from wide operands minus the same one
-    from operands that are narrow already. N is small, so that A's m x k elements are the work.
-    """
-    compute = case.mode.compute_dtype
-    wide_case = replace(case, out_dtype="float32")
-    narrow_case = replace(wide_case, dtype=compute, precision=None)
-    operands = _Operands(backend, wide_case, ["float32"])
-    plan, whole = _ours(wide_case, operands)
-    narrow_operands = _Operands(backend, narrow_case, ["float32"])
-    product_plan, product = _ours(narrow_case, narrow_operands)
-    elements = (case.m + case.n) * case.k
-    moved = elements * (ITEM_BYTES[case.dtype] + ITEM_BYTES[compute])
-    copied = operands.a[0]
-    target = backend.empty(tuple(copied.shape), case.dtype)
-
-    def copy() -> None:
-        target[...] = copied
-
-    rival = Contender("copy", [copy], [copy])
-    timing.time_kernels(backend, [whole, product, rival], seconds)
-    limits = bounds(wide_case.mode, case.k, compute_capability(backend))
-    seen = accuracy.measure(
-        backend,
-        operands.a[0],
-        operands.b[0],
-        operands.results[0][0],
-        wide_case.mode,
-        limits,
-        rows=_CHECK_ROWS,
-    )
-    packing = [
-        both - one for both, one in zip(whole.kernel_seconds, product.kernel_seconds, strict=True)
-    ]
-    pack_us = timing.quartiles(packing, 1e6)
-    copy_us = timing.quartiles(rival.kernel_seconds, 1e6)
-    copy_bytes = 2 * case.m * case.k * ITEM_BYTES[case.dtype]
-    bandwidth = moved / pack_us[1] * 1e-3  # GB/s
-    copy_bandwidth = copy_bytes / copy_us[1] * 1e-3
-    return {
-        "kernel": plan.kernel,
-        "family": plan.family,
-        "product_kernel": product_plan.kernel,
-        "operand_sets": operands.count,
-        "whole_us": timing.quartiles(whole.kernel_seconds, 1e6),
-        "product_us": timing.quartiles(product.kernel_seconds, 1e6),
-        "pack_us": pack_us,
-        "pack_gb_per_s": bandwidth,
-        "copy_gb_per_s": copy_bandwidth,
-        "ratio": bandwidth / copy_bandwidth,
-        "lost": bandwidth < copy_bandwidth,
-        "peer": "copy",
-        "error": finite(seen.error),
-        "error_over_bound": finite(seen.over_bound),
-        "kept": seen.kept,
-    }
 
 
 def finite(value: float) -> float | None:

@@ -54,10 +54,7 @@ def draw_bench(report: dict[str, Any], path: str) -> None:
     name = f"tcgemm bench, suite {report['suite']}" + (f", commit {commit[:10]}" if commit else "")
     figure.suptitle(f"{name}\n{where(report)}", fontsize=10)
     for (title, rows), (left, right) in zip(shown.items(), axes, strict=True):
-        if case_of(rows[0]).kind == "pack":
-            _draw_bandwidth(left, title, rows)
-        else:
-            _draw_speed(left, title, rows)
+        _draw_speed(left, title, rows)
         _draw_ratios(right, rows)
     _save(figure, path)
 
@@ -112,17 +109,6 @@ def _draw_line(
     if odd:
         shown = None if aligned else label
         axes.plot(*zip(*odd, strict=True), "x", ms=7, mew=2, color=color, label=shown)
-
-
-def _draw_bandwidth(axes: Any, title: str, rows: Sequence[Row]) -> None:
-    places = range(len(rows))
-    axes.bar([p - 0.2 for p in places], [r["pack_gb_per_s"] for r in rows], 0.4, color=_OURS)
-    axes.bar([p + 0.2 for p in places], [r["copy_gb_per_s"] for r in rows], 0.4, color=_PEERS[0])
-    axes.legend(["pack", "device copy"], fontsize=7, loc="lower right")
-    axes.set_xticks(places, [f"{case_of(row).m}x{case_of(row).k}" for row in rows])
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.set_ylabel("GB/s, read and written")
-    axes.grid(axis="y", alpha=0.3)
 
 
 def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
