@@ -64,60 +64,35 @@ class Output {
         return d_col_ == 1 && aligned<N>(d_) && (d_row_ * bytes(dtype_)) % vector_bytes<N>() == 0;
     }
 
-    // C(row, col .. col + count), count <= N; nothing where beta = 0. Apart from store(), so that a
-    // kernel can have several of these on their way: C and D may be the same memory, so the compiler
-    // keeps reads and writes in order.
-    template <int N>
-    __device__ void read_c(std::int64_t row, std::int64_t col, int count, Value (&c)[N]) const {
-        if (!policy_.reads_c()) return;
-        for_dtype([&](auto element) {
-            using T = decltype(element);
-            const T* source = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
-            Vector<T, N> value;
-            if (count == N && c_col_ == 1 && aligned<N>(source)) {
-                value = *reinterpret_cast<const Vector<T, N>*>(source);
-            } else {
-#pragma unroll
-                for (int i = 0; i < N; ++i) {
-                    value.element[i] = i < count ? source[i * c_col_] : T(0);
-                }
+    // A thread's strip of D from accumulators: vectors of N neighbouring columns from `col` on, of which
+    // `count` exist, in the rows row, row + row_step, .. (R of them, below row + rows). C is read for all
+    // of them before the first is written: the two may be the same memory, so the compiler keeps their
+    // order. Integer accumulators come sign-extended (widen<Value>).
+    template <int R, int N>
+    __device__ __forceinline__ void store(std::int64_t row, int row_step, int rows, std::int64_t col,
+                                          int count, const Value (&acc)[R][N]) const {
+        if constexpr (std::is_integral_v<Value>) {
+            store_as<std::int32_t>(row, row_step, rows, col, count, acc);
+        } else {
+            switch (dtype_) {
+                case DType::f16: return store_as<__half>(row, row_step, rows, col, count, acc);
+                case DType::bf16:
+                    return store_as<__nv_bfloat16>(row, row_step, rows, col, count, acc);
+                case DType::f32: return store_as<float>(row, row_step, rows, col, count, acc);
+                case DType::f64: return store_as<double>(row, row_step, rows, col, count, acc);
+                default: __trap();  // validation lets no other dtype through
             }
-#pragma unroll
-            for (int i = 0; i < N; ++i) c[i] = widen<Value>(value.element[i]);
-        });
+        }
     }
 
-    // D(row, col .. col + count) from accumulators and what read_c() gave. Integer accumulators come
-    // sign-extended (widen<Value>).
+    // The same for one row: D(row, col .. col + count).
     template <int N>
-    __device__ void store(std::int64_t row, std::int64_t col, int count, const Value (&acc)[N],
-                          const Value (&c)[N]) const {
-        for_dtype([&](auto element) {
-            using T = decltype(element);
-            T* target = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
-            Vector<T, N> value;
+    __device__ __forceinline__ void store(std::int64_t row, std::int64_t col, const Value (&acc)[N],
+                                          int count) const {
+        Value strip[1][N];
 #pragma unroll
-            for (int i = 0; i < N; ++i) {
-                value.element[i] =
-                    round_to<T>(policy_.reads_c() ? policy_(acc[i], c[i]) : policy_(acc[i]));
-            }
-            if (count == N && d_col_ == 1 && aligned<N>(target)) {
-                *reinterpret_cast<Vector<T, N>*>(target) = value;
-            } else {
-#pragma unroll
-                for (int i = 0; i < N; ++i) {
-                    if (i < count) target[i * d_col_] = value.element[i];
-                }
-            }
-        });
-    }
-
-    template <int N>
-    __device__ void store(std::int64_t row, std::int64_t col, const Value (&acc)[N],
-                          int count) const {
-        Value c[N] = {};
-        read_c(row, col, count, c);
-        store(row, col, count, acc, c);
+        for (int i = 0; i < N; ++i) strip[0][i] = acc[i];
+        store(row, 1, 1, col, count, strip);
     }
 
    private:
@@ -139,18 +114,60 @@ class Output {
         return reinterpret_cast<std::uintptr_t>(address) % vector_bytes<N>() == 0;
     }
 
-    // Calls `action` with a value of D's element type: one uniform branch.
-    template <class Action>
-    __device__ __forceinline__ void for_dtype(const Action& action) const {
-        if constexpr (std::is_integral_v<Value>) {
-            action(std::int32_t{});
+    template <class T, int R, int N>
+    __device__ __forceinline__ void store_as(std::int64_t row, int row_step, int rows,
+                                             std::int64_t col, int count,
+                                             const Value (&acc)[R][N]) const {
+        T* d = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
+        Vector<T, N> value[R];
+        if (policy_.reads_c()) {
+            const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
+            const std::int64_t step = row_step * c_row_;
+            const bool whole = count == N && c_col_ == 1 &&
+                               aligned<N>(c) && (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
+#pragma unroll
+            for (int r = 0; r < R; ++r, c += step) {
+                value[r] = {};
+                if (r * row_step < rows) {
+                    if (whole) {
+                        value[r] = *reinterpret_cast<const Vector<T, N>*>(c);
+                    } else {
+#pragma unroll
+                        for (int i = 0; i < N; ++i) {
+                            if (i < count) value[r].element[i] = c[i * c_col_];
+                        }
+                    }
+                }
+            }
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+#pragma unroll
+                for (int i = 0; i < N; ++i) {
+                    const Value addend = widen<Value>(value[r].element[i]);
+                    value[r].element[i] = round_to<T>(policy_(acc[r][i], addend));
+                }
+            }
         } else {
-            switch (dtype_) {
-                case DType::f16: return action(__half{});
-                case DType::bf16: return action(__nv_bfloat16{});
-                case DType::f32: return action(float{});
-                case DType::f64: return action(double{});
-                default: __trap();  // validation lets no other dtype through
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+#pragma unroll
+                for (int i = 0; i < N; ++i) value[r].element[i] = round_to<T>(policy_(acc[r][i]));
+            }
+        }
+        const std::int64_t step = row_step * d_row_;
+        const bool whole = count == N && d_col_ == 1 &&
+                           aligned<N>(d) && (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
+#pragma unroll
+        for (int r = 0; r < R; ++r, d += step) {
+            if (r * row_step < rows) {
+                if (whole) {
+                    *reinterpret_cast<Vector<T, N>*>(d) = value[r];
+                } else {
+#pragma unroll
+                    for (int i = 0; i < N; ++i) {
+                        if (i < count) d[i * d_col_] = value[r].element[i];
+                    }
+                }
             }
         }
     }

@@ -245,25 +245,26 @@ class Mainloop {
 template <int kVector, class Policy, class Output>
 __device__ void store_rows(const Output& output, const typename Policy::Accumulator* staged,
                            std::int64_t row, std::int64_t col, int rows, int cols) {
-    constexpr int kChunks = Policy::tile.warp_n / kVector;
     constexpr int kLd = SharedMemory<Policy>::kOutputLd;
-    constexpr int kBatch = 4;  // reads of C on their way
-    static_assert(kFragment * kChunks % (32 * kBatch) == 0);
-    for (int first = threadIdx.x % 32; first < kFragment * kChunks; first += 32 * kBatch) {
-        float c[kBatch][kVector];
+    constexpr int kChunks = Policy::tile.warp_n / kVector;
+    constexpr int kLanes = kChunks < 32 ? kChunks : 32;  // a row
+    constexpr int kRowStep = 32 / kLanes;
+    constexpr int kBatch = 4;  // rows a lane passes on at once
+    const int lane = threadIdx.x % 32;
+#pragma unroll 1
+    for (int i = lane / kLanes; i < kFragment; i += kRowStep * kBatch) {
+#pragma unroll 1
+        for (int j = lane % kLanes * kVector; j < Policy::tile.warp_n; j += kLanes * kVector) {
+            if (i >= rows || j >= cols) break;
+            float acc[kBatch][kVector];
 #pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
-            const int i = (first + 32 * b) / kChunks, j = (first + 32 * b) % kChunks * kVector;
-            if (i < rows && j < cols) output.read_c(row + i, col + j, min(kVector, cols - j), c[b]);
-        }
+            for (int b = 0; b < kBatch; ++b) {
 #pragma unroll
-        for (int b = 0; b < kBatch; ++b) {
-            const int i = (first + 32 * b) / kChunks, j = (first + 32 * b) % kChunks * kVector;
-            if (i >= rows || j >= cols) continue;
-            float acc[kVector];
-#pragma unroll
-            for (int e = 0; e < kVector; ++e) acc[e] = static_cast<float>(staged[i * kLd + j + e]);
-            output.store(row + i, col + j, min(kVector, cols - j), acc, c[b]);
+                for (int e = 0; e < kVector; ++e) {
+                    acc[b][e] = static_cast<float>(staged[(i + b * kRowStep) * kLd + j + e]);
+                }
+            }
+            output.store(row + i, kRowStep, rows - i, col + j, min(kVector, cols - j), acc);
         }
     }
 }
