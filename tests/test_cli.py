@@ -170,6 +170,25 @@ def test_verify_finds_one_wrong_element(capsys, damaged):
     assert "BROKEN" in output.out
 
 
+def test_verify_of_nothing_is_no_success(capsys, monkeypatch):
+    def none(*_, **__):
+        raise MemoryError("no memory")
+
+    monkeypatch.setattr(tcgemm, "plan", none)
+    status, output = run(capsys, "verify", "--k", "16", "--modes", "fp32")
+    assert status == 1
+    assert "not run: fp32: no memory" in output.out
+    assert "nothing was measured" in output.out
+
+
+def test_verify_tells_why_a_place_is_empty(capsys):
+    modes = "fp32,fp16-sum-fp16"
+    status, output = run(capsys, "verify", "--k", "16,66000", "--m", "4", "--modes", modes)
+    assert status == 0
+    assert "\n-: takes too long" in output.out
+    assert "\n-: " not in run(capsys, "verify", "--k", "16", "--modes", "fp32")[1].out
+
+
 def test_verify_forces_families(capsys, tmp_path):
     file = tmp_path / "verify.json"
     arguments = ["verify", "--k", "16", "--modes", "fp32", "--families", "host"]
@@ -178,6 +197,15 @@ def test_verify_forces_families(capsys, tmp_path):
     assert status == 0
     assert "family host, forced" in output.out
     assert all(result["kernel"].startswith("host") for result in results)
+
+
+@pytest.mark.parametrize("command", [["verify"], ["bench", "--sizes", "16"]])
+def test_a_plot_without_a_folder_is_refused_at_once(capsys, tmp_path, monkeypatch, command):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(tcgemm, "plan", None)  # nothing is multiplied
+    status, output = run(capsys, *command, "--plot", str(tmp_path / "none" / "a.png"))
+    assert status == 2
+    assert "there is no folder" in output.err
 
 
 def test_verify_plot(capsys, tmp_path):

@@ -59,6 +59,7 @@ def test_results_have_every_row(capsys, tmp_path):
         assert row["lost"] == (row["ratio"] < 1)
     assert report["machine"]["versions"]["tcgemm"] == tcgemm.__version__
     assert "geometric mean" in output.out
+    assert "above 1 we are faster" in output.out
     assert not list(tmp_path.glob("*.part"))
 
 

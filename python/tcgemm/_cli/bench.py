@@ -71,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.plot:
-        from tcgemm._cli.plot import require_matplotlib
+        from tcgemm._cli.plot import check_can_plot
 
-        require_matplotlib()
+        check_can_plot(arguments.plot)
     report = _read(arguments.from_json) if arguments.from_json else _measure_all(arguments)
     print_report(report)
     if arguments.plot:

@@ -19,6 +19,12 @@ from tcgemm._cli.report import (
 
 _LOST = "yellow"
 
+_LEGEND = """
+time, speed  of the kernels alone, ours; then the peer's speed
+ratio        the peer's time over ours, median and quartiles of the rounds: above 1 we are faster
+call         time from Python, with checks and launch; call ratio: the peer's over ours
+error/bound  largest error of an element over what its precision promises (at most 1)"""
+
 Row = dict[str, Any]
 
 
@@ -71,6 +77,8 @@ def print_report(report: dict[str, Any]) -> None:
         )
     for title, rows in groups(report).items():
         _print_group(title, rows)
+    if any("ratio" in row for row in report["rows"]):
+        print(_LEGEND)
     _print_summary(report["rows"])
 
 

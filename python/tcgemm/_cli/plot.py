@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tcgemm._cli.bench_report import Row, case_of, geometric_mean, groups, where
@@ -17,10 +18,12 @@ _RATIO_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _DATA = {"U(0,1)": "#d62728", "U(-1,1)": "#1f77b4", "wide": "#2ca02c"}
 
 
-def require_matplotlib() -> None:
+def check_can_plot(path: str) -> None:
     """Before a long measurement, not after it."""
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("--plot: needs matplotlib: pip install matplotlib (or tcgemm[bench])")
+    if not Path(path).parent.is_dir():
+        raise UsageError(f"--plot {path}: there is no folder {Path(path).parent}")
 
 
 def _figure(rows: int, columns: int, width: float, heights: Sequence[float]) -> tuple[Any, Any]:
@@ -131,7 +134,10 @@ def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
         text = f" {row['ratio']:.2f} " + ("" if row["kept"] else "WRONG ")
         side = "right" if row["lost"] else "left"
         axes.text(row["ratio"], place, text, va="center", ha=side, fontsize=7)
-    axes.set_xlim(min(0.5, min(ratios)) / 1.5, max(2.0, max(ratios)) * 1.5)
+    # Room for the numbers beside the bars: a part of the axis, which is longer for a wide range.
+    low, high = min(0.5, min(ratios)), max(2.0, max(ratios))
+    room = (high / low) ** 0.12
+    axes.set_xlim(low / room, high * room)
     ticks = [tick for tick in _RATIO_TICKS if axes.get_xlim()[0] < tick < axes.get_xlim()[1]]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()

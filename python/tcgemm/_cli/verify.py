@@ -34,7 +34,7 @@ data sets:
   integers  every result must be exact
 
 A number is the largest error of an element over its bound c |A||B| + u |D|: 1 or less keeps the
-promise. Exit status 1 where a bound or a gate is broken.
+promise. Exit status 1 where a bound or a gate is broken, or nothing could be measured.
 """
 
 
@@ -54,9 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.m < 1 or arguments.n < 1:
         raise UsageError(f"--m {arguments.m} --n {arguments.n}: expected 1 or more")
     if arguments.plot:
-        from tcgemm._cli.plot import require_matplotlib
+        from tcgemm._cli.plot import check_can_plot
 
-        require_matplotlib()
+        check_can_plot(arguments.plot)
     names = list(MODES)
     if arguments.modes:
         names = parse_names(arguments.modes, "--modes", MODES)
@@ -87,7 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         draw_verify(report, arguments.plot)
     failed = any(_broken(result) for result in results)
-    return 1 if failed else 0
+    measured = any("kept" in result for result in results)
+    return 1 if failed or not measured else 0
 
 
 def _broken(result: dict[str, Any]) -> bool:
@@ -197,10 +198,15 @@ def _print(results: list[dict[str, Any]], families: list[str | None], backend: B
                 if any(r["error_over_gate"] is not None for r in done.values()):
                     _add(table, name, "  gate", ladder, done, "error_over_gate", "gate_kept")
         table.print()
+        if any("-" in row for row, _ in table.rows):
+            print("-: takes too long, or not in this mode's range; name it with --k to measure it")
         for name, reason in skipped.items():
             print(f"not run: {name}: {reason}")
     failed = sum(map(_broken, results))
     done_count = sum("kept" in result for result in results)
+    if not done_count:
+        print("\nnothing was measured")
+        return
     print(f"\n{failed} of {done_count} promises BROKEN" if failed else f"\nall {done_count} kept")
 
 
