@@ -56,8 +56,10 @@ void measure(const Case& c, int repeats, bool last) {
     pack::PackLayout target = pack::packed_layout(source, c.rows, c.cols, one, c.to, 16);
     const std::size_t read = static_cast<std::size_t>(c.rows * c.cols) * size_of(c.from);
     const std::size_t written = static_cast<std::size_t>(c.rows * c.cols) * size_of(c.to);
-    const std::size_t footprint = static_cast<std::size_t>(c.rows * c.leading_dimension) * size_of(c.from);
-    const int sets = static_cast<int>(std::max<std::size_t>(2, (std::size_t{512} << 20) / footprint));
+    const std::size_t footprint =
+        static_cast<std::size_t>(c.rows * c.leading_dimension) * size_of(c.from);
+    const int sets =
+        static_cast<int>(std::max<std::size_t>(2, (std::size_t{512} << 20) / footprint));
 
     std::vector<unsigned> noise(footprint / sizeof(unsigned) + 1);
     unsigned seed = 12345;  // finite floats between 2^-7 and 2^8, or halves of any value
@@ -91,9 +93,10 @@ void measure(const Case& c, int repeats, bool last) {
         stream, repeats);
     const double pack_gbps = static_cast<double>(read + written) / pack_ms / 1e6;
     const double copy_gbps = 2.0 * static_cast<double>(footprint) / copy_ms / 1e6;
-    std::printf("  {\"case\": \"%s\", \"pack_us\": %.2f, \"pack_gb_per_s\": %.0f, "
-                "\"copy_gb_per_s\": %.0f, \"ratio\": %.3f}%s\n",
-                c.name, 1e3 * pack_ms, pack_gbps, copy_gbps, pack_gbps / copy_gbps, last ? "" : ",");
+    std::printf(
+        "  {\"case\": \"%s\", \"pack_us\": %.2f, \"pack_gb_per_s\": %.0f, "
+        "\"copy_gb_per_s\": %.0f, \"ratio\": %.3f}%s\n",
+        c.name, 1e3 * pack_ms, pack_gbps, copy_gbps, pack_gbps / copy_gbps, last ? "" : ",");
 }
 
 }  // namespace

@@ -35,7 +35,9 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
     return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
 }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes, 16); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return allocate(bytes, 16);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
@@ -54,7 +56,8 @@ tcgemm_status multiply(std::int64_t size, const std::vector<float>& a, std::vect
     tcgemm_plan* plan = nullptr;
     tcgemm_status status = tcgemm_plan_create(&problem, TCGEMM_CPU, &plan);
     if (status == TCGEMM_OK) {
-        status = tcgemm_plan_run(plan, a.data(), a.data(), nullptr, d.data(), 1, 0, nullptr, nullptr, 0);
+        status =
+            tcgemm_plan_run(plan, a.data(), a.data(), nullptr, d.data(), 1, 0, nullptr, nullptr, 0);
     }
     tcgemm_plan_destroy(plan);
     return status;

@@ -15,16 +15,18 @@ TEST(multiplies_through_the_c_interface) {
     problem.a.alignment = problem.b.alignment = problem.c.alignment = problem.d.alignment = 4;
     const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 0, 1, 1, 1};
     std::vector<float> d(4);
-    CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
-             TCGEMM_OK);
+    CHECK_EQ(
+        tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
+        TCGEMM_OK);
     CHECK((d == std::vector<float>{4, 5, 10, 11}));
 
     tcgemm_plan* plan = nullptr;
     CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, &plan), TCGEMM_OK);
     CHECK_EQ(std::string(tcgemm_plan_kernel(plan)), "host_float32");
     CHECK_EQ(tcgemm_plan_workspace_bytes(plan), std::size_t{0});
-    CHECK_EQ(tcgemm_plan_run(plan, a.data(), b.data(), d.data(), d.data(), 1, 1, nullptr, nullptr, 0),
-             TCGEMM_OK);
+    CHECK_EQ(
+        tcgemm_plan_run(plan, a.data(), b.data(), d.data(), d.data(), 1, 1, nullptr, nullptr, 0),
+        TCGEMM_OK);
     CHECK((d == std::vector<float>{8, 10, 20, 22}));
     tcgemm_plan_destroy(plan);
 }
@@ -57,8 +59,9 @@ TEST(every_failure_has_its_status_and_a_message) {
     CHECK_EQ(create(as_is, -2), TCGEMM_DEVICE_ERROR);
     CHECK_EQ(tcgemm_plan_create(nullptr, TCGEMM_CPU, &plan), TCGEMM_INVALID_ARGUMENT);
     CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, nullptr), TCGEMM_INVALID_ARGUMENT);
-    CHECK_EQ(tcgemm_plan_run(nullptr, nullptr, nullptr, nullptr, nullptr, 1, 0, nullptr, nullptr, 0),
-             TCGEMM_INVALID_ARGUMENT);
+    CHECK_EQ(
+        tcgemm_plan_run(nullptr, nullptr, nullptr, nullptr, nullptr, 1, 0, nullptr, nullptr, 0),
+        TCGEMM_INVALID_ARGUMENT);
     CHECK(plan == nullptr);
     tcgemm_plan_destroy(nullptr);
 }

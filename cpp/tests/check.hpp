@@ -71,8 +71,8 @@ inline int run() {
 
 }  // namespace check
 
-#define TEST(name)                                                     \
-    static void name();                                                \
+#define TEST(name)                                                             \
+    static void name();                                                        \
     [[maybe_unused]] static const bool name##_added = check::add(#name, name); \
     static void name()
 #define CHECK(condition) \

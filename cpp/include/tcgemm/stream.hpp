@@ -50,7 +50,7 @@ class TCGEMM_API Event {
     int device() const noexcept { return device_; }
     void record(StreamView stream);
     void synchronize() const;
-    void wait_on(StreamView stream) const;             // `stream` goes on after this event
+    void wait_on(StreamView stream) const;               // `stream` goes on after this event
     float milliseconds_since(const Event& start) const;  // both made with timing = true
 
    private:

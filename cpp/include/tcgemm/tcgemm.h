@@ -92,11 +92,13 @@ typedef struct tcgemm_plan tcgemm_plan; /* opaque */
 
 /* Of the library that is loaded: "0.1.0". */
 TCGEMM_API const char* tcgemm_version(void);
-/* What the calling thread's last failed call said; "" before the first. Valid until the next call. */
+/* What the calling thread's last failed call said; "" before the first. Valid until the next call.
+ */
 TCGEMM_API const char* tcgemm_last_error(void);
 TCGEMM_API const char* tcgemm_status_name(tcgemm_status status);
 
-/* Packed row-major matrices of one dtype (output: the same, int32 for int8), everything automatic. */
+/* Packed row-major matrices of one dtype (output: the same, int32 for int8), everything automatic.
+ */
 TCGEMM_API void tcgemm_problem_init(tcgemm_problem* problem, int64_t m, int64_t n, int64_t k,
                                     tcgemm_dtype dtype);
 

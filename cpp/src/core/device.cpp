@@ -49,9 +49,9 @@ const DeviceProperties& properties(Device device) {
     std::string reason;
     const int count = runtime::device_count(&reason);
     if (device.ordinal >= count || device.ordinal >= kMaxDevices) {
-        throw DeviceError("device cuda:" + std::to_string(device.ordinal) + " does not exist: " +
-                          (count == 0 ? reason : "CUDA devices are numbered 0 to " +
-                                                     std::to_string(count - 1)));
+        throw DeviceError(
+            "device cuda:" + std::to_string(device.ordinal) + " does not exist: " +
+            (count == 0 ? reason : "CUDA devices are numbered 0 to " + std::to_string(count - 1)));
     }
     const std::lock_guard<std::mutex> lock(mutex);
     auto& slot = known[device.ordinal];

@@ -1,5 +1,5 @@
-// The few CUDA runtime calls that the library makes from host code. runtime_cuda.cpp implements them;
-// runtime_none.cpp stands in for a host-only build and throws DeviceError.
+// The few CUDA runtime calls that the library makes from host code. runtime_cuda.cpp implements
+// them; runtime_none.cpp stands in for a host-only build and throws DeviceError.
 #pragma once
 
 #include <cstddef>

@@ -13,8 +13,8 @@ std::string describe(cudaError_t status) {
     return std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
 }
 
-// Errors that a kernel leaves behind when it faults. Kernels run after their launch returned, so that
-// a later call is the first to see it; from then on every call of the process fails.
+// Errors that a kernel leaves behind when it faults. Kernels run after their launch returned, so
+// that a later call is the first to see it; from then on every call of the process fails.
 bool is_sticky(cudaError_t status) {
     switch (status) {
         case cudaErrorIllegalAddress:
@@ -40,10 +40,10 @@ bool is_sticky(cudaError_t status) {
                         : call + " failed with " + describe(status),
                     status);
 }
-#define TCGEMM_CHECK(call)                                                   \
-    do {                                                                     \
-        const cudaError_t status_ = (call);                                  \
-        if (status_ != cudaSuccess) fail(status_, #call);                   \
+#define TCGEMM_CHECK(call)                                \
+    do {                                                  \
+        const cudaError_t status_ = (call);               \
+        if (status_ != cudaSuccess) fail(status_, #call); \
     } while (0)
 
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a

@@ -12,7 +12,7 @@ namespace tcgemm {
 struct Footprint {
     std::int64_t low = 0, high = 0;  // every byte lies in [low, high)
     std::int64_t width = 0;          // of a run of contiguous bytes
-    std::int64_t pitch = 0;          // runs begin at multiples of it (greatest common divisor), or 0
+    std::int64_t pitch = 0;  // runs begin at multiples of it (greatest common divisor), or 0
     bool operator==(const Footprint& other) const {
         return low == other.low && high == other.high && width == other.width &&
                pitch == other.pitch;

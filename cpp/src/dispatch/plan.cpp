@@ -33,7 +33,8 @@ MatrixView matrix_view(const Operand& operand) {
     MatrixView view;
     view.row_stride = operand.row_stride;
     view.col_stride = operand.col_stride;
-    for (int dim = 0; dim < kMaxBatchDims; ++dim) view.batch_stride[dim] = operand.batch_stride[dim];
+    for (int dim = 0; dim < kMaxBatchDims; ++dim)
+        view.batch_stride[dim] = operand.batch_stride[dim];
     view.dtype = operand.dtype;
     return view;
 }
@@ -67,17 +68,16 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
                       std::int64_t cols, const OperandNeeds& needs) {
     PackStep step;
     const bool right_dtype = needs.any_dtype || operand.dtype == problem.compute_dtype();
-    const bool right_form =
-        needs.vector_bytes == 0 ||
-        is_vectorizable(*problem, operand, rows, cols, needs.vector_bytes);
+    const bool right_form = needs.vector_bytes == 0 ||
+                            is_vectorizable(*problem, operand, rows, cols, needs.vector_bytes);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
     step.source = matrix_view(operand);
     step.rows = rows;
     step.cols = cols;
-    step.target = pack::packed_layout(step.source, rows, cols,
-                                      batch_shape(*problem, problem.batch_count()),
-                                      problem.compute_dtype(), needs.vector_bytes);
+    step.target =
+        pack::packed_layout(step.source, rows, cols, batch_shape(*problem, problem.batch_count()),
+                            problem.compute_dtype(), needs.vector_bytes);
     return step;
 }
 
@@ -96,7 +96,8 @@ void check_pointer(const void* pointer, int alignment, const char* operand) {
     }
     if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(alignment) != 0) {
         throw LayoutError(std::string("operand ") + operand + " is not aligned to " +
-                          std::to_string(alignment) + " bytes, as its description says; describe "
+                          std::to_string(alignment) +
+                          " bytes, as its description says; describe "
                           "its alignment as it is and make another plan");
     }
 }
@@ -155,8 +156,7 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
 }
 
 // `p` is in the canonical form: A and B have traded places where D is computed as D^T.
-void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars,
-                           bool reads_ab) const {
+void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const {
     const char* const a_name = valid.transposed() ? "B" : "A";
     const char* const b_name = valid.transposed() ? "A" : "B";
     const bool reads_c = scalars.beta != 0.0;

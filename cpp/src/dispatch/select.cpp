@@ -97,8 +97,8 @@ std::vector<KernelVerdict> explain(const GemmProblem& problem, const DevicePrope
     for (const RegisteredFamily& entry : registered_families()) {
         for (int i = 0; i < entry.family->kernel_count; ++i) {
             const KernelInfo& kernel = entry.family->kernels[i];
-            verdicts.push_back({entry.name, kernel.name,
-                                reason_against(entry, kernel, valid, device)});
+            verdicts.push_back(
+                {entry.name, kernel.name, reason_against(entry, kernel, valid, device)});
         }
     }
     return verdicts;

@@ -20,7 +20,8 @@ struct TileConfig {
 
 // The form in which a kernel takes A and B. What does not have it is packed by the plan first.
 struct OperandNeeds {
-    // true: any dtype, the kernel rounds to compute_dtype() by itself. false: exactly compute_dtype().
+    // true: any dtype, the kernel rounds to compute_dtype() by itself. false: exactly
+    // compute_dtype().
     bool any_dtype = false;
     // 0: any strides. Otherwise one stride is 1, and the address, the other stride and all batch
     // strides are multiples of so many bytes (where their extent is more than 1).

@@ -12,8 +12,8 @@ namespace tcgemm::pack {
 
 // Where a packed operand lies in its own buffer. `view.data` is null until the plan runs.
 struct PackLayout {
-    MatrixView view;        // strides and dtype of the packed operand; stride 0 for broadcasts
-    BatchShape batch;       // the batches that are really there: broadcast ones have extent 1
+    MatrixView view;   // strides and dtype of the packed operand; stride 0 for broadcasts
+    BatchShape batch;  // the batches that are really there: broadcast ones have extent 1
     std::size_t bytes = 0;
 };
 

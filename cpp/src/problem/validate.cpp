@@ -43,7 +43,8 @@ int64_t add(int64_t x, int64_t y, const std::string& what) {
 void check_sizes(const GemmProblem& p) {
     const std::pair<const char*, int64_t> sizes[] = {{"m", p.m}, {"n", p.n}, {"k", p.k}};
     for (const auto& [name, value] : sizes) {
-        if (value < 0) throw ShapeError(std::string(name) + " is " + str(value) + "; it must be >= 0");
+        if (value < 0)
+            throw ShapeError(std::string(name) + " is " + str(value) + "; it must be >= 0");
     }
     if (p.batch_rank < 0 || p.batch_rank > kMaxBatchDims) {
         throw ShapeError("batch_rank is " + str(p.batch_rank) + "; it must be 0 to " +
@@ -80,7 +81,8 @@ DType promote(DType a, DType b) {
 DType resolve_compute_dtype(GemmProblem& p) {
     for (const auto& [operand, dtype] : {std::pair{"A", p.a.dtype}, std::pair{"B", p.b.dtype}}) {
         if (dtype == DType::i32) {
-            throw DTypeError(std::string("operand ") + operand + " is int32; A and B are float16, " +
+            throw DTypeError(std::string("operand ") + operand +
+                             " is int32; A and B are float16, " +
                              "bfloat16, float32, float64 or int8: cast it");
         }
     }
@@ -122,9 +124,9 @@ Accumulate resolve_accumulate(Accumulate asked, Precision precision) {
         throw UnsupportedError(
             "accumulate promoted is not in tcgemm yet; leave it out (FP32 accumulator)");
     }
-    throw InvalidArgument(std::string("accumulate ") + name(asked) + " does not go with precision " +
-                          name(precision) + "; it takes " + name(natural) +
-                          (precision == Precision::fp16 ? " or fp16" : ""));
+    throw InvalidArgument(std::string("accumulate ") + name(asked) +
+                          " does not go with precision " + name(precision) + "; it takes " +
+                          name(natural) + (precision == Precision::fp16 ? " or fp16" : ""));
 }
 
 void check_output_dtype(const GemmProblem& p, DType compute) {
@@ -136,8 +138,9 @@ void check_output_dtype(const GemmProblem& p, DType compute) {
                          (integer ? "int32" : "float16, bfloat16, float32 or float64"));
     }
     if (p.c.dtype != p.d.dtype) {
-        throw DTypeError(std::string("C is ") + name(p.c.dtype) + " but D is " + name(p.d.dtype) +
-                         "; they must be equal: cast C, or ask for that D (without a C, describe it as D)");
+        throw DTypeError(
+            std::string("C is ") + name(p.c.dtype) + " but D is " + name(p.d.dtype) +
+            "; they must be equal: cast C, or ask for that D (without a C, describe it as D)");
     }
 }
 
@@ -148,8 +151,9 @@ void check_alignment(const Operand& operand, const char* operand_name) {
                               "; it must be 1, 2, 4, 8 or 16 bytes");
     }
     if (a % size_of(operand.dtype) != 0) {
-        throw LayoutError(std::string("operand ") + operand_name + ": its address is only aligned to " +
-                          str(a) + " bytes, but an element of " + name(operand.dtype) + " has " +
+        throw LayoutError(std::string("operand ") + operand_name +
+                          ": its address is only aligned to " + str(a) +
+                          " bytes, but an element of " + name(operand.dtype) + " has " +
                           str(size_of(operand.dtype)) + "; copy it to aligned memory");
     }
 }
@@ -158,7 +162,8 @@ struct Axis {
     int64_t extent, stride;
 };
 
-// No two elements of D may share an address. Sufficient, and exact for all but interlocking strides.
+// No two elements of D may share an address. Sufficient, and exact for all but interlocking
+// strides.
 void check_no_self_overlap(const GemmProblem& p) {
     Axis axes[kMaxBatchDims + 2];
     int rank = 0;

@@ -99,8 +99,8 @@ TEST(tells_interleaved_views_from_overlapping_ones) {
     const Operand wide = Operand::row_major(DType::f32, 12);
     CHECK(share(one, wide, 0, wide, 0));
     CHECK(share(one, wide, 0, wide, 5));
-    CHECK(!share(one, wide, 0, wide, 6));   // the left and the right half of the rows
-    CHECK(share(one, wide, 0, wide, 7));    // wraps into the next row
+    CHECK(!share(one, wide, 0, wide, 6));  // the left and the right half of the rows
+    CHECK(share(one, wide, 0, wide, 7));   // wraps into the next row
     CHECK(!share(one, wide, 6, wide, 0));
     CHECK(!share(one, wide, 0, wide, 42));  // behind it
     CHECK(share(one, wide, 0, Operand::row_major(DType::f32, 7), 6));

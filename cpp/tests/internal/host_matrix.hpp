@@ -58,40 +58,23 @@ struct Matrix {
     double get(int64_t batch, int64_t i, int64_t j) const {
         const int64_t e = at(batch, i, j);
         switch (dtype) {
-            case DType::f16:
-                return to_float(as<Half>()[e]);
-            case DType::bf16:
-                return to_float(as<BFloat16>()[e]);
-            case DType::f32:
-                return as<float>()[e];
-            case DType::f64:
-                return as<double>()[e];
-            case DType::i8:
-                return as<std::int8_t>()[e];
-            default:
-                return as<std::int32_t>()[e];
+            case DType::f16: return to_float(as<Half>()[e]);
+            case DType::bf16: return to_float(as<BFloat16>()[e]);
+            case DType::f32: return as<float>()[e];
+            case DType::f64: return as<double>()[e];
+            case DType::i8: return as<std::int8_t>()[e];
+            default: return as<std::int32_t>()[e];
         }
     }
     void set(int64_t batch, int64_t i, int64_t j, double value) {
         const int64_t e = at(batch, i, j);
         switch (dtype) {
-            case DType::f16:
-                as<Half>()[e] = to_half(value);
-                break;
-            case DType::bf16:
-                as<BFloat16>()[e] = to_bfloat16(value);
-                break;
-            case DType::f32:
-                as<float>()[e] = static_cast<float>(value);
-                break;
-            case DType::f64:
-                as<double>()[e] = value;
-                break;
-            case DType::i8:
-                as<std::int8_t>()[e] = static_cast<std::int8_t>(value);
-                break;
-            default:
-                as<std::int32_t>()[e] = static_cast<std::int32_t>(value);
+            case DType::f16: as<Half>()[e] = to_half(value); break;
+            case DType::bf16: as<BFloat16>()[e] = to_bfloat16(value); break;
+            case DType::f32: as<float>()[e] = static_cast<float>(value); break;
+            case DType::f64: as<double>()[e] = value; break;
+            case DType::i8: as<std::int8_t>()[e] = static_cast<std::int8_t>(value); break;
+            default: as<std::int32_t>()[e] = static_cast<std::int32_t>(value);
         }
     }
     void fill(unsigned seed, double low, double high) {

@@ -54,22 +54,26 @@ TEST(names_what_is_wrong) {
                      p.batch_shape[0] = -2;
                  }),
                  "batch_shape[0] is -2");
-    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.b.dtype = DType::i8; }), "mix an integer");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.b.dtype = DType::i8; }),
+                 "mix an integer");
     CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.a.dtype = DType::i32; }), "A is int32");
     CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.d.dtype = DType::i32; }), "D is int32");
     CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.c.dtype = DType::f16; }),
                  "C is float16 but D is float32");
     CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.precision = Precision::int8; }),
                  "takes int8 operands");
-    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.dtype = static_cast<DType>(200); }),
+    CHECK_THROWS(InvalidArgument,
+                 check([](GemmProblem& p) { p.a.dtype = static_cast<DType>(200); }),
                  "dtype of operand A has the value 200");
     CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.precision = Precision::tf32; }),
                  "tf32 is not in tcgemm yet");
-    CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.accumulate = Accumulate::promoted; }),
+    CHECK_THROWS(UnsupportedError,
+                 check([](GemmProblem& p) { p.accumulate = Accumulate::promoted; }),
                  "promoted is not in tcgemm yet");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.accumulate = Accumulate::fp16; }),
                  "accumulate fp16 does not go with precision fp32");
-    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.alignment = 3; }), "alignment is 3");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.alignment = 3; }),
+                 "alignment is 3");
     CHECK_THROWS(LayoutError, check([](GemmProblem& p) { p.b.alignment = 2; }),
                  "aligned to 2 bytes");
 }

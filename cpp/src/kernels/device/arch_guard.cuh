@@ -8,12 +8,12 @@
 #define TCGEMM_STRINGIZE(...) TCGEMM_STRINGIZE_EXPANDED(__VA_ARGS__)
 
 // `kernel_family`: a string literal. __CUDA_ARCH_LIST__: 10 * compute capability, "700,750,900".
-#define TCGEMM_TRAP_WRONG_ARCH(kernel_family)                                                     \
-    do {                                                                                          \
-        if (threadIdx.x == 0 && blockIdx.x == 0) {                                                \
+#define TCGEMM_TRAP_WRONG_ARCH(kernel_family)                                                      \
+    do {                                                                                           \
+        if (threadIdx.x == 0 && blockIdx.x == 0) {                                                 \
             printf("tcgemm: %s has no code for this GPU (running %d, built for " TCGEMM_STRINGIZE( \
-                       __CUDA_ARCH_LIST__) ")\n",                                                 \
-                   kernel_family, __CUDA_ARCH__);                                                 \
-        }                                                                                         \
-        __trap();                                                                                 \
+                       __CUDA_ARCH_LIST__) ")\n",                                                  \
+                   kernel_family, __CUDA_ARCH__);                                                  \
+        }                                                                                          \
+        __trap();                                                                                  \
     } while (0)

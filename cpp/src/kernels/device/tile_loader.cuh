@@ -10,10 +10,11 @@
 
 namespace tcgemm::device {
 
-// A tile of kRows x kCols halves, contiguous along its columns, copied by kThreads threads in 16-byte
-// vectors. Vectors outside the matrix are not read and become zero. A vector that the last column
-// cuts is read whole (16 aligned bytes that hold one of our elements lie within one allocation): what
-// is not ours in it may be NaN, and clear_behind() removes it where it would be summed up.
+// A tile of kRows x kCols halves, contiguous along its columns, copied by kThreads threads in
+// 16-byte vectors. Vectors outside the matrix are not read and become zero. A vector that the last
+// column cuts is read whole (16 aligned bytes that hold one of our elements lie within one
+// allocation): what is not ours in it may be NaN, and clear_behind() removes it where it would be
+// summed up.
 template <int kRows, int kCols, int kThreads>
 class TileLoader {
     static constexpr int kVector = 8;                    // halves in 16 bytes
@@ -22,8 +23,8 @@ class TileLoader {
 
    public:
     static constexpr int kVectors = kRows / kRowStep;  // a thread
-    // In shared memory a row is 16 bytes longer than it must be: the eight rows that one matrix load
-    // touches then lie in different banks.
+    // In shared memory a row is 16 bytes longer than it must be: the eight rows that one matrix
+    // load touches then lie in different banks.
     static constexpr int kLd = kCols + kVector;
     static constexpr int kElements = kRows * kLd;
     static_assert(kThreads % kChunks == 0 && kRows % kRowStep == 0);

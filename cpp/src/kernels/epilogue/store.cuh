@@ -1,4 +1,5 @@
-// How every epilogue reaches memory: D (and C) of any dtype and strides, in vectors where it can be.
+// How every epilogue reaches memory: D (and C) of any dtype and strides, in vectors where it can
+// be.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -15,11 +16,15 @@ namespace tcgemm::epilogue {
 template <class T, class Value>
 __device__ __forceinline__ T round_to(Value value) {
     if constexpr (std::is_same_v<T, __half>) {
-        if constexpr (std::is_same_v<Value, double>) return __double2half(value);
-        else return __float2half_rn(value);
+        if constexpr (std::is_same_v<Value, double>)
+            return __double2half(value);
+        else
+            return __float2half_rn(value);
     } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        if constexpr (std::is_same_v<Value, double>) return __double2bfloat16(value);
-        else return __float2bfloat16_rn(value);
+        if constexpr (std::is_same_v<Value, double>)
+            return __double2bfloat16(value);
+        else
+            return __float2bfloat16_rn(value);
     } else {
         return static_cast<T>(value);
     }
@@ -27,10 +32,14 @@ __device__ __forceinline__ T round_to(Value value) {
 
 template <class Value, class T>
 __device__ __forceinline__ Value widen(T value) {
-    if constexpr (std::is_same_v<T, __half>) return __half2float(value);
-    else if constexpr (std::is_same_v<T, __nv_bfloat16>) return __bfloat162float(value);
-    else if constexpr (std::is_same_v<T, std::int32_t>) return static_cast<Value>(std::int64_t{value});
-    else return static_cast<Value>(value);
+    if constexpr (std::is_same_v<T, __half>)
+        return __half2float(value);
+    else if constexpr (std::is_same_v<T, __nv_bfloat16>)
+        return __bfloat162float(value);
+    else if constexpr (std::is_same_v<T, std::int32_t>)
+        return static_cast<Value>(std::int64_t{value});
+    else
+        return static_cast<Value>(value);
 }
 
 // D and C of one batch. `Policy` is one of the epilogues: Linear<float>, Linear<double>, ...
@@ -64,13 +73,14 @@ class Output {
         return d_col_ == 1 && aligned<N>(d_) && (d_row_ * bytes(dtype_)) % vector_bytes<N>() == 0;
     }
 
-    // A thread's strip of D from accumulators: vectors of N neighbouring columns from `col` on, of which
-    // `count` exist, in the rows row, row + row_step, .. (R of them, below row + rows). C is read for all
-    // of them before the first is written: the two may be the same memory, so the compiler keeps their
-    // order. Integer accumulators come sign-extended (widen<Value>).
+    // A thread's strip of D from accumulators: vectors of N neighbouring columns from `col` on, of
+    // which `count` exist, in the rows row, row + row_step, .. (R of them, below row + rows). C is
+    // read for all of them before the first is written: the two may be the same memory, so the
+    // compiler keeps their order. Integer accumulators come sign-extended (widen<Value>).
     template <int R, int N>
-    __device__ __forceinline__ void store(std::int64_t row, int row_step, int rows, std::int64_t col,
-                                          int count, const Value (&acc)[R][N]) const {
+    __device__ __forceinline__ void store(std::int64_t row, int row_step, int rows,
+                                          std::int64_t col, int count,
+                                          const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
             store_as<std::int32_t>(row, row_step, rows, col, count, acc);
         } else {
@@ -123,8 +133,8 @@ class Output {
         if (policy_.reads_c()) {
             const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
             const std::int64_t step = row_step * c_row_;
-            const bool whole = count == N && c_col_ == 1 &&
-                               aligned<N>(c) && (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
+            const bool whole = count == N && c_col_ == 1 && aligned<N>(c) &&
+                               (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
 #pragma unroll
             for (int r = 0; r < R; ++r, c += step) {
                 value[r] = {};
@@ -155,8 +165,8 @@ class Output {
             }
         }
         const std::int64_t step = row_step * d_row_;
-        const bool whole = count == N && d_col_ == 1 &&
-                           aligned<N>(d) && (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
+        const bool whole = count == N && d_col_ == 1 && aligned<N>(d) &&
+                           (R == 1 || step * sizeof(T) % sizeof(value[0]) == 0);
 #pragma unroll
         for (int r = 0; r < R; ++r, d += step) {
             if (r * row_step < rows) {

@@ -183,17 +183,12 @@ struct BlockKernel {
             finish_as<std::int32_t>(output, rows, cols, lanes);
         } else {
             switch (output.dtype) {
-                case DType::f16:
-                    return finish_as<Half>(output, rows, cols, lanes);
-                case DType::bf16:
-                    return finish_as<BFloat16>(output, rows, cols, lanes);
-                case DType::f32:
-                    return finish_as<float>(output, rows, cols, lanes);
-                case DType::f64:
-                    return finish_as<double>(output, rows, cols, lanes);
+                case DType::f16: return finish_as<Half>(output, rows, cols, lanes);
+                case DType::bf16: return finish_as<BFloat16>(output, rows, cols, lanes);
+                case DType::f32: return finish_as<float>(output, rows, cols, lanes);
+                case DType::f64: return finish_as<double>(output, rows, cols, lanes);
                 case DType::i8:
-                case DType::i32:
-                    return;  // a floating-point product is never stored as integers
+                case DType::i32: return;  // a floating-point product is never stored as integers
             }
         }
     }

@@ -117,8 +117,7 @@ struct Runs {
             case DType::i8:
                 return convert_strided<Compute>(static_cast<const std::int8_t*>(data) + offset,
                                                 stride, count, to);
-            case DType::i32:
-                return;  // no operand has it
+            case DType::i32: return;  // no operand has it
         }
     }
 };

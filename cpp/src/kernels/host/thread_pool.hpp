@@ -14,7 +14,7 @@ namespace tcgemm::host {
 int usable_threads();
 
 class ThreadPool {
-  public:
+   public:
     // The pool of this process. A child made by fork() gets a new one: it has its parent's memory
     // but not its threads. Never destroyed, so that exit() waits for nothing.
     static ThreadPool& instance();
@@ -27,7 +27,7 @@ class ThreadPool {
     // all that began have ended, and throws the first exception that one of them threw.
     void run(int workers, const std::function<void(int worker)>& body);
 
-  private:
+   private:
     struct Job {
         const std::function<void(int)>* body;
         int next_worker;

@@ -5,9 +5,9 @@
 
 namespace tcgemm::device::ptx {
 
-// 16 bytes at `address` (aligned to 16) where `valid`, otherwise zeros without an access. Through the
-// read-only path. One predicated instruction: what the compiler makes of an `if` may copy the result
-// and so wait for it at once, in place of when it is used (seen on sm_90: half the speed).
+// 16 bytes at `address` (aligned to 16) where `valid`, otherwise zeros without an access. Through
+// the read-only path. One predicated instruction: what the compiler makes of an `if` may copy the
+// result and so wait for it at once, in place of when it is used (seen on sm_90: half the speed).
 __device__ __forceinline__ uint4 load_or_zero(const void* address, bool valid) {
     uint4 value;
     asm volatile(
