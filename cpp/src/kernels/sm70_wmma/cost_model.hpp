@@ -5,7 +5,15 @@
 
 namespace tcgemm::sm70_wmma {
 
-Schedule schedule_row(const TileConfig& tile, int blocks_per_sm, const ValidProblem& problem,
+// What the model knows of a row; see rows.hpp.
+struct RowCost {
+    TileConfig tile;
+    int blocks_per_sm;
+    double k_block_us, block_us;
+};
+
+// The split with the least cost.
+Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                       const DeviceProperties& device);
 
 }  // namespace tcgemm::sm70_wmma

@@ -1,8 +1,8 @@
 // D = epilogue(A B) on tensor cores through WMMA: FP16 operands, FP32 or FP16 accumulators.
 //
-// A block computes one tile of D, each of its warps a part of it. While the tensor cores work on one
-// k-block in shared memory, the next one is on its way from global memory into registers; at the
-// end of a k-block it is written to the other half of shared memory, behind a single barrier.
+// A block computes one tile of D, each of its warps a part of it. While the tensor cores work on
+// one k-block in shared memory, the next one is on its way from global memory into registers; at
+// the end of a k-block it is written to the other half of shared memory, behind a single barrier.
 #pragma once
 
 #include <mma.h>
@@ -43,24 +43,30 @@ struct Shape {
     using LoaderB = Loader<kRowB, tile.block_k, tile.block_n>;
     template <bool kRow>
     using Layout = std::conditional_t<kRow, wmma::row_major, wmma::col_major>;
-    using FragmentA = wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, __half, Layout<kRowA>>;
-    using FragmentB = wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, __half, Layout<kRowB>>;
+    using FragmentA =
+        wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, __half, Layout<kRowA>>;
+    using FragmentB =
+        wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, __half, Layout<kRowB>>;
     using FragmentD = wmma::fragment<wmma::accumulator, kFragment, kFragment, kFragment,
                                      typename Policy::Accumulator>;
 
-    // Registers of a thread: accumulators, vectors on their way, one set of A's fragments, two of B's
-    // (before sm_80 a fragment holds every element twice). Where enough of the 255 are left for
-    // addresses, the fragments of the next 16 k are loaded while these are multiplied.
+    // Registers of a thread: accumulators, vectors on their way, one set of A's fragments, two of
+    // B's (before sm_80 a fragment holds every element twice). Where a fifth is left for addresses,
+    // the fragments of the next 16 k are loaded while these are multiplied; with less the kernel
+    // spills.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     static constexpr int kFragmentRegisters = 8;
 #else
     static constexpr int kFragmentRegisters = 4;
 #endif
-    static constexpr int kRegisters =
-        tile.warp_m * tile.warp_n / 32 * static_cast<int>(sizeof(typename Policy::Accumulator)) / 4 +
-        (LoaderA::kVectors + LoaderB::kVectors) * 4 +
-        (kFragmentsM + 2 * kFragmentsN) * kFragmentRegisters;
-    static constexpr bool kPrefetch = kRegisters <= 200;
+    static constexpr int kRegisters = tile.warp_m * tile.warp_n / 32 *
+                                          static_cast<int>(sizeof(typename Policy::Accumulator)) /
+                                          4 +
+                                      (LoaderA::kVectors + LoaderB::kVectors) * 4 +
+                                      (kFragmentsM + 2 * kFragmentsN) * kFragmentRegisters;
+    static constexpr int kMaxRegisters = 65536 / (tile.threads * Policy::blocks_per_sm);
+    static constexpr bool kPrefetch =
+        kRegisters * 5 <= (kMaxRegisters < 255 ? kMaxRegisters : 255) * 4;
 };
 
 template <class Policy>
@@ -132,9 +138,13 @@ class Mainloop {
     // Matrices start at the block's rows of A, columns of B and k.
     __device__ Mainloop(SharedMemory<Policy>& shared, const __half* a, std::int64_t lda,
                         const __half* b, std::int64_t ldb, int rows, int cols, std::int64_t k)
-        : shared_(shared), load_a_(a, lda), load_b_(b, ldb),
-          step_a_(tile.block_k * (S::kRowA ? 1 : lda)), step_b_(tile.block_k * (S::kRowB ? ldb : 1)),
-          rows_(rows), cols_(cols),
+        : shared_(shared),
+          load_a_(a, lda),
+          load_b_(b, ldb),
+          step_a_(tile.block_k * (S::kRowA ? 1 : lda)),
+          step_b_(tile.block_k * (S::kRowB ? ldb : 1)),
+          rows_(rows),
+          cols_(cols),
           blocks_(k > 0 ? static_cast<int>((k + tile.block_k - 1) / tile.block_k) : 0),
           last_k_(static_cast<int>(k - (blocks_ - 1) * std::int64_t{tile.block_k})) {}
 
@@ -241,7 +251,8 @@ class Mainloop {
     int blocks_, last_k_;           // k-blocks, and the size of the last one
 };
 
-// Passes 16 rows of a warp's accumulators from shared memory to D, kVector columns a lane at a time.
+// Passes 16 rows of a warp's accumulators from shared memory to D, kVector columns a lane at a
+// time.
 template <int kVector, class Policy, class Output>
 __device__ void store_rows(const Output& output, const typename Policy::Accumulator* staged,
                            std::int64_t row, std::int64_t col, int rows, int cols) {

@@ -17,8 +17,8 @@ struct KSplit {
 
 // Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu.
 template <class Row, Major A, Major B>
-void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler, const KSplit& split,
-                   StreamView stream);
+void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
+                   const KSplit& split, StreamView stream);
 
 // Partial results of a split product: float, split_k x batches x m x ld, rows padded to 16 bytes.
 struct Partials {

@@ -13,14 +13,15 @@
 namespace tcgemm::sm70_wmma {
 
 template <class Row, Major A, Major B>
-void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler, const KSplit& split,
-                   StreamView stream) {
+void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
+                   const KSplit& split, StreamView stream) {
     using P = Policy<Row, A, B>;
     using Epilogue = epilogue::Linear<float>;
     constexpr int kShared = sizeof(SharedMemory<P>);
     static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
     const auto kernel = gemm_kernel<P, Epilogue>;
-    // More than 48 KB has to be asked for, once per kernel and device; it costs less than to remember.
+    // More than 48 KB has to be asked for, once per kernel and device; it costs less than to
+    // remember.
     if (kShared > 48 * 1024) {
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
     }
@@ -33,8 +34,8 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
     runtime::check_launch(Row::name);
 }
 
-#define TCGEMM_INSTANTIATE_ROW(id, A, B)                                                          \
-    template void launch_layout<id, Major::A, Major::B>(                                          \
+#define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \
+    template void launch_layout<id, Major::A, Major::B>( \
         const GemmArgs&, const device::TileScheduler&, const KSplit&, StreamView);
 
 }  // namespace tcgemm::sm70_wmma
