@@ -70,6 +70,12 @@ def test_results_are_shown_again(capsys, tmp_path):
     status, again = run(capsys, "bench", "--from-json", str(file))
     assert status == 0
     assert again.out == first.out
+    report = json.loads(file.read_text())
+    report["rows"][0]["case"]["colour"] = "red"  # of another version
+    (tmp_path / "other.json").write_text(json.dumps(report))
+    status, other = run(capsys, "bench", "--from-json", str(tmp_path / "other.json"))
+    assert status == 2
+    assert "not those of this version" in other.err
     pytest.importorskip("matplotlib")
     status, _ = run(capsys, "bench", "--from-json", str(file), "--plot", str(plot))
     assert status == 0

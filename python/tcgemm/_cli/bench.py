@@ -11,7 +11,7 @@ from typing import Any
 import tcgemm
 from tcgemm._cli import machine
 from tcgemm._cli.backends import Backend, choose
-from tcgemm._cli.bench_report import print_report
+from tcgemm._cli.bench_report import case_of, print_report
 from tcgemm._cli.cases import (
     LAYOUTS,
     Case,
@@ -180,8 +180,16 @@ def _read(path: str) -> dict[str, Any]:
             report: dict[str, Any] = json.load(file)
         if not {"suite", "machine", "rows"} <= report.keys():
             raise KeyError
+        for row in report["rows"]:
+            case_of(row)
     except OSError as error:
         raise UsageError(f"--from-json {path}: {error.strerror}") from None
     except (json.JSONDecodeError, KeyError, AttributeError):
         raise UsageError(f"--from-json {path}: not a result file of bench --json") from None
+    except TypeError:
+        version = report["machine"]["versions"]["tcgemm"]
+        raise UsageError(
+            f"--from-json {path}: its rows are not those of this version; it was written by tcgemm "
+            f"{version}: measure again"
+        ) from None
     return report
