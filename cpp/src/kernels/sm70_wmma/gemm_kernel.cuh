@@ -1,8 +1,8 @@
 // D = epilogue(A B) on tensor cores through WMMA: FP16 operands, FP32 or FP16 accumulators.
 //
 // A block computes one tile of D, each of its warps a part of it. While the tensor cores work on
-// one k-block in shared memory, the next one is on its way from global memory into registers; at
-// the end of a k-block it is written to the other half of shared memory, behind a single barrier.
+// one k-block in shared memory, the next one goes from registers to the other half of shared memory
+// and the one after that is on its way from global memory to registers. One barrier a k-block.
 #pragma once
 
 #include <mma.h>

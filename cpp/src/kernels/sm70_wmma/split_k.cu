@@ -17,27 +17,37 @@ template <class Epilogue>
 __global__ void __launch_bounds__(kThreads)
     reduce_kernel(const GemmArgs args, const Epilogue epilogue, const Partials partials,
                   const int split_k) {
-    const std::int64_t chunks = partials.d_stride / kVector;
+    const std::int64_t stride = partials.d_stride;  // from one part to the next
+    const std::int64_t chunks = stride / kVector;
     const std::int64_t row_chunks = partials.ld / kVector;
     const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
     for (std::int64_t chunk = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; chunk < chunks;
          chunk += threads) {
-        const auto* part = static_cast<const float*>(args.workspace) + chunk * kVector;
-        float sum[kVector] = {};
-#pragma unroll 8  // loads of eight parts in flight
-        for (int p = 0; p < split_k; ++p, part += partials.d_stride) {
-            const float4 value = __ldg(reinterpret_cast<const float4*>(part));
-            sum[0] += value.x;
-            sum[1] += value.y;
-            sum[2] += value.z;
-            sum[3] += value.w;
-        }
         const std::int64_t row = chunk / row_chunks;
         const std::int64_t col = (chunk - row * row_chunks) * kVector;
+        const auto count = static_cast<int>(min(args.n - col, std::int64_t{kVector}));
+        const auto* part = static_cast<const float*>(args.workspace) + chunk * kVector;
+        float sum[kVector] = {};
+        if (count == kVector) {
+#pragma unroll 8  // loads of eight parts in flight
+            for (int p = 0; p < split_k; ++p) {
+                const float4 value = __ldg(reinterpret_cast<const float4*>(part + p * stride));
+                sum[0] += value.x;
+                sum[1] += value.y;
+                sum[2] += value.z;
+                sum[3] += value.w;
+            }
+        } else {  // nothing was written behind the last column
+            for (int p = 0; p < split_k; ++p) {
+#pragma unroll
+                for (int i = 0; i < kVector; ++i) {
+                    if (i < count) sum[i] += __ldg(part + p * stride + i);
+                }
+            }
+        }
         const std::int64_t batch = args.batch.count == 1 ? 0 : row / args.m;
         const epilogue::Output<Epilogue> output(epilogue, args, batch);
-        output.template store<kVector>(row - batch * args.m, col, sum,
-                                       static_cast<int>(min(args.n - col, std::int64_t{kVector})));
+        output.template store<kVector>(row - batch * args.m, col, sum, count);
     }
 }
 

@@ -1,0 +1,79 @@
+#include "kernels/sm70_wmma/cost_model.hpp"
+
+#include "../check.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+// As in rows.hpp, which takes CUDA's headers.
+const sm70_wmma::RowCost kLarge = {{128, 256, 32, 64, 64, 256}, 1, 0.76, 5.0};
+const sm70_wmma::RowCost kMedium = {{128, 128, 32, 64, 64, 128}, 2, 0.415, 4.0};
+const sm70_wmma::RowCost kSmall = {{64, 64, 64, 32, 32, 128}, 3, 0.34, 1.5};
+
+DeviceProperties h200() {
+    DeviceProperties device;
+    device.cc_major = 9;
+    device.sm_count = 132;
+    device.clock_khz = 1980000;
+    device.l2_bytes = 60 << 20;
+    return device;
+}
+
+Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmma::RowCost& row,
+                  const DeviceProperties& device = h200()) {
+    GemmProblem problem;
+    problem.m = m;
+    problem.n = n;
+    problem.k = k;
+    problem.a = Operand::row_major(DType::f16, k);
+    problem.b = problem.c = problem.d = Operand::row_major(DType::f16, n);
+    return sm70_wmma::schedule_row(row, ValidProblem::check(problem), device);
+}
+
+double cost(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmma::RowCost& row) {
+    return schedule(m, n, k, row).cost_us;
+}
+
+TEST(a_full_device_is_not_split) {
+    for (const auto* row : {&kLarge, &kMedium, &kSmall}) {
+        CHECK_EQ(schedule(4096, 4096, 4096, *row).split_k, 1);
+        CHECK_EQ(schedule(4096, 4096, 4096, *row).workspace_bytes, std::size_t{0});
+    }
+}
+
+TEST(a_long_k_is_split_and_rows_of_partial_sums_are_padded) {
+    const Schedule split = schedule(128, 126, 65536, kSmall);
+    CHECK(split.split_k >= 16);
+    CHECK_EQ(split.workspace_bytes, std::size_t(split.split_k) * 128 * 128 * 4);
+}
+
+TEST(a_short_k_is_not_split) {
+    CHECK_EQ(schedule(64, 64, 128, kSmall).split_k, 1);
+    CHECK_EQ(schedule(64, 64, 0, kSmall).split_k, 1);
+}
+
+// What was the fastest on an H200.
+TEST(tiles_suit_the_size) {
+    for (const std::int64_t size : {64, 256, 512, 1024}) {
+        CHECK(cost(size, size, size, kSmall) < cost(size, size, size, kMedium));
+        CHECK(cost(size, size, size, kSmall) < cost(size, size, size, kLarge));
+    }
+    for (const std::int64_t size : {2048, 4096, 8192}) {
+        CHECK(cost(size, size, size, kLarge) < cost(size, size, size, kMedium));
+        CHECK(cost(size, size, size, kLarge) < cost(size, size, size, kSmall));
+    }
+    // One tile column more than four waves of the large tile.
+    CHECK(cost(4096, 4100, 4096, kMedium) < cost(4096, 4100, 4096, kLarge));
+    CHECK(cost(16, 8192, 8192, kSmall) < cost(16, 8192, 8192, kLarge));
+}
+
+TEST(the_choice_does_not_need_a_known_clock) {
+    DeviceProperties device = h200();
+    device.clock_khz = 0;
+    CHECK(schedule(4096, 4096, 4096, kLarge, device).cost_us > 0);
+}
+
+}  // namespace
+
+int main() { return check::run(); }
