@@ -40,6 +40,10 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
                std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
     }
+    if (problem->k / Row::tile.block_k >= 0x7fffffff) {
+        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(Row::tile.block_k) +
+               ", the problem has K = " + std::to_string(problem->k);
+    }
     return {};
 }
 
