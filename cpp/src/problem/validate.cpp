@@ -165,15 +165,20 @@ struct Axis {
 // No two elements of D may share an address. Sufficient, and exact for all but interlocking
 // strides.
 void check_no_self_overlap(const GemmProblem& p) {
-    Axis axes[kMaxBatchDims + 2];
+    Axis axes[kMaxBatchDims + 2];  // by increasing stride
     int rank = 0;
-    const auto push = [&](int64_t extent, int64_t stride) {
-        if (extent > 1) axes[rank++] = {extent, stride < 0 ? -stride : stride};
+    const auto insert = [&](int64_t extent, int64_t stride) {
+        if (extent <= 1) return;
+        if (stride < 0) stride = -stride;
+        int place = rank++;
+        for (; place > 0 && axes[place - 1].stride > stride; --place) {
+            axes[place] = axes[place - 1];
+        }
+        axes[place] = {extent, stride};
     };
-    push(p.m, p.d.row_stride);
-    push(p.n, p.d.col_stride);
-    for (int dim = 0; dim < p.batch_rank; ++dim) push(p.batch_shape[dim], p.d.batch_stride[dim]);
-    std::sort(axes, axes + rank, [](Axis x, Axis y) { return x.stride < y.stride; });
+    insert(p.m, p.d.row_stride);
+    insert(p.n, p.d.col_stride);
+    for (int dim = 0; dim < p.batch_rank; ++dim) insert(p.batch_shape[dim], p.d.batch_stride[dim]);
     int64_t reach = 0;  // largest offset that the axes so far can make
     for (int i = 0; i < rank; ++i) {
         if (axes[i].stride <= reach) {
