@@ -2,6 +2,7 @@
 #include "tcgemm/plan.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <thread>
 #include <vector>
@@ -98,6 +99,8 @@ TEST(alpha_and_beta_follow_blas) {
     CHECK((d == std::vector<float>{6, 12, 18, 24}));
     gemm(p, Device::cpu(), {a.data(), b.data(), nans.data(), d.data()}, {1, 0});
     CHECK(d == a);
+    gemm(p, Device::cpu(), {nans.data(), b.data(), nans.data(), d.data()}, {1e-60, 1e-60});
+    CHECK((d == std::vector<float>(4)));  // both round to 0 in FP32: neither A nor C is read
     gemm(p, Device::cpu(), {a.data(), b.data(), nullptr, d.data()}, {nan, 0});
     for (const float value : d) CHECK(std::isnan(value));
 }

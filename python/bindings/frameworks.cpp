@@ -70,6 +70,13 @@ bool trusts_exchange_api(Framework framework, const std::string& name) {
     throw DTypeError(std::string(operand) + " is a " + name + fix);
 }
 
+// There is none where nobody imported numpy.ma, whose import takes memory and milliseconds.
+bool is_masked(py::handle array) {
+    const py::dict modules = py::module_::import("sys").attr("modules");
+    return modules.contains("numpy.ma") && py::hasattr(modules["numpy.ma"], "MaskedArray") &&
+           py::isinstance(array, modules["numpy.ma"].attr("MaskedArray"));
+}
+
 TypeInfo inspect(py::handle array, const char* operand) {
     const py::handle type = py::type::handle_of(array);
     TypeInfo info;
@@ -79,7 +86,7 @@ TypeInfo inspect(py::handle array, const char* operand) {
         if (!py::isinstance(array, py::module_::import("numpy").attr("ndarray"))) {
             not_an_array(operand, info.name, Framework::other);
         }
-        if (py::isinstance(array, py::module_::import("numpy.ma").attr("MaskedArray"))) {
+        if (is_masked(array)) {
             throw DTypeError(std::string(operand) +
                              " is a masked array, whose mask would be ignored" + "; pass " +
                              operand + ".filled(0)");

@@ -107,6 +107,7 @@ void check_pointer(const void* pointer, int alignment, const char* operand) {
 struct Plan::Impl {
     Impl(const GemmProblem& problem, Device on);
 
+    GemmScalars at_accumulator_precision(const GemmScalars& scalars) const;
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
     GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
 
@@ -153,6 +154,12 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     d = footprint(p, p.d, p.m, p.n, "D");
     same_layout_c_d = p.c.row_stride == p.d.row_stride && p.c.col_stride == p.d.col_stride &&
                       p.c.batch_stride == p.d.batch_stride;
+}
+
+// What rounds to 0 is 0: then A and B, or C, are not read.
+GemmScalars Plan::Impl::at_accumulator_precision(const GemmScalars& scalars) const {
+    if (valid->precision == Precision::fp64 || valid->precision == Precision::int8) return scalars;
+    return {static_cast<float>(scalars.alpha), static_cast<float>(scalars.beta)};
 }
 
 // `p` is in the canonical form: A and B have traded places where D is computed as D^T.
@@ -224,9 +231,10 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     if (plan.valid.empty()) return;
     GemmPointers p = pointers;
     if (plan.valid.transposed()) std::swap(p.a, p.b);
-    GemmArgs args = plan.make_args(p, scalars);
+    const GemmScalars held = plan.at_accumulator_precision(scalars);
+    GemmArgs args = plan.make_args(p, held);
     const bool reads_ab = args.k > 0;
-    plan.check_run(p, scalars, reads_ab);
+    plan.check_run(p, held, reads_ab);
     if (workspace_bytes < plan.workspace_bytes ||
         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
         throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) +

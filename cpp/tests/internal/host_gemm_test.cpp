@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cfenv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <limits>

@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "../check.hpp"
 #include "kernels/simt/cost_model.hpp"
 

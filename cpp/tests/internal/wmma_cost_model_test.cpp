@@ -1,3 +1,5 @@
+#include <cstdint>
+
 #include "kernels/sm70_wmma/cost_model.hpp"
 
 #include "../check.hpp"
