@@ -107,7 +107,7 @@ void check_pointer(const void* pointer, int alignment, const char* operand) {
 struct Plan::Impl {
     Impl(const GemmProblem& problem, Device on);
 
-    GemmScalars at_accumulator_precision(const GemmScalars& scalars) const;
+    GemmScalars flushed(const GemmScalars& scalars) const;
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
     GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
 
@@ -156,10 +156,12 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
                       p.c.batch_stride == p.d.batch_stride;
 }
 
-// What rounds to 0 is 0: then A and B, or C, are not read.
-GemmScalars Plan::Impl::at_accumulator_precision(const GemmScalars& scalars) const {
+// What an FP32 accumulator rounds to 0 is 0: then A and B, or C, are not read. (Rounding both to
+// float and back would say the same, but GCC 12 drops the two conversions at -O2.)
+GemmScalars Plan::Impl::flushed(const GemmScalars& scalars) const {
     if (valid->precision == Precision::fp64 || valid->precision == Precision::int8) return scalars;
-    return {static_cast<float>(scalars.alpha), static_cast<float>(scalars.beta)};
+    const auto flush = [](double x) { return static_cast<float>(x) == 0.0f ? 0.0 : x; };
+    return {flush(scalars.alpha), flush(scalars.beta)};
 }
 
 // `p` is in the canonical form: A and B have traded places where D is computed as D^T.
@@ -231,7 +233,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     if (plan.valid.empty()) return;
     GemmPointers p = pointers;
     if (plan.valid.transposed()) std::swap(p.a, p.b);
-    const GemmScalars held = plan.at_accumulator_precision(scalars);
+    const GemmScalars held = plan.flushed(scalars);
     GemmArgs args = plan.make_args(p, held);
     const bool reads_ab = args.k > 0;
     plan.check_run(p, held, reads_ab);
