@@ -1,5 +1,8 @@
 """Plans: bound to arrays, executed with the same or with others, and explained."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import tcgemm
@@ -123,3 +126,15 @@ def test_p08_a_plan_keeps_its_workspace(place):
     for scale in (1, 2, 3):
         result = plan.execute(a=place.array(scale * a))
         np.testing.assert_array_equal(place.to_numpy(result), scale * (a @ a))
+
+
+def test_a_plan_in_a_cycle_is_collected():
+    class Array(np.ndarray):
+        """An array that takes attributes."""
+
+    a = np.ones((4, 4), np.float32).view(Array)
+    a.plan = tcgemm.plan(a, a)
+    gone = weakref.ref(a)
+    del a
+    gc.collect()
+    assert gone() is None

@@ -179,9 +179,28 @@ With `out` bound or given, and operands on the GPU, nothing is allocated and not
 call can be captured into a CUDA graph. A plan with a workspace runs one product at a time; a
 captured plan must not be executed elsewhere while its graph is replayed.)";
 
+// Shows Python's garbage collector the arrays of a plan: one of them may hold the plan in turn.
+void make_collectable(PyHeapTypeObject* heap_type) {
+    PyTypeObject& type = heap_type->ht_type;
+    type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        if (!py::detail::is_holder_constructed(self)) return 0;
+        for (const py::object& array : py::handle(self).cast<BoundPlan&>().arrays()) {
+            Py_VISIT(array.ptr());
+        }
+        return 0;
+    };
+    type.tp_clear = [](PyObject* self) {
+        if (!py::detail::is_holder_constructed(self)) return 0;
+        for (py::object& array : py::handle(self).cast<BoundPlan&>().arrays()) array = py::none();
+        return 0;
+    };
+}
+
 void bind_plan(py::module_& module) {
     const py::object none = py::none();
-    py::class_<BoundPlan>(module, "Plan", kPlanDoc)
+    py::class_<BoundPlan>(module, "Plan", py::custom_type_setup(make_collectable), kPlanDoc)
         .def(
             "execute",
             [](BoundPlan& self, const py::object& a, const py::object& b, const py::object& c,

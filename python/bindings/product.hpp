@@ -73,6 +73,7 @@ class BoundPlan {
                    py::handle stream);
     const tcgemm::Plan& plan() const { return *plan_; }
     DType out_dtype() const { return statement_.out_dtype; }
+    Arrays& arrays() { return arrays_; }
 
    private:
     void check_replacement(const Operands& operands, const Arrays& arrays) const;
