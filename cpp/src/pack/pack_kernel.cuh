@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "core/runtime.hpp"
+#include "kernels/device/vector.cuh"
 #include "pack/pack.hpp"
 
 namespace tcgemm::pack {
@@ -35,10 +36,7 @@ __device__ __forceinline__ To convert(From value) {
         return static_cast<To>(static_cast<float>(value));
 }
 
-template <class T, int N>
-struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
-    T element[N];
-};
+using device::Vector;
 
 // A matrix as (outer, inner): inner elements are neighbours in the target.
 struct PackArgs {

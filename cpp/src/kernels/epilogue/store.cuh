@@ -8,9 +8,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/device/vector.cuh"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::epilogue {
+
+using device::Vector;
 
 // Rounds to nearest even once, Inf on overflow. From integers: wraps around.
 template <class T, class Value>
@@ -106,12 +109,6 @@ class Output {
     }
 
    private:
-    // One machine access moves at most 16 bytes.
-    template <class T, int N>
-    struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
-        T element[N];
-    };
-
     static __device__ int bytes(DType dtype) {
         return dtype == DType::f64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
     }

@@ -7,13 +7,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/device/vector.cuh"
+
 namespace tcgemm::simt {
 
-// N neighbours. One machine access moves at most 16 bytes.
-template <class T, int N>
-struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Vector {
-    T element[N];
-};
+using device::Vector;
 
 inline constexpr int kVector = 4;  // elements that a thread moves of each k-tile
 
