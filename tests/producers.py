@@ -7,67 +7,26 @@ import itertools
 from typing import Any
 
 import numpy as np
+from harness.dlpack_abi import (
+    CPU,
+    CUDA,
+    CUDA_HOST,
+    NAMES,
+    ROCM,
+    DataType,
+    Deleter,
+    Device,
+    Legacy,
+    Tensor,
+    Versioned,
+    destroy_unconsumed,
+    new_capsule,
+)
+
+__all__ = ["CPU", "CUDA", "CUDA_HOST", "ROCM"]
 
 READ_ONLY, IS_COPIED, SUBBYTE_PADDED = 1, 2, 4
-CPU, CUDA, CUDA_HOST, ROCM = 1, 2, 3, 10
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-
-
-class Device(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("ordinal", ctypes.c_int32)]
-
-
-class DataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", Device),
-        ("ndim", ctypes.c_int32),
-        ("dtype", DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-class Legacy(ctypes.Structure):
-    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", Deleter)]
-
-
-class Versioned(ctypes.Structure):
-    _fields_ = [
-        ("major", ctypes.c_uint32),
-        ("minor", ctypes.c_uint32),
-        ("context", ctypes.c_void_p),
-        ("deleter", Deleter),
-        ("flags", ctypes.c_uint64),
-        ("tensor", Tensor),
-    ]
-
-
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
-_CapsuleDestructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_names = {Legacy: b"dltensor", Versioned: b"dltensor_versioned"}
-
-
-@_CapsuleDestructor
-def _destroy(capsule: int) -> None:
-    """What every producer does: a capsule that nobody consumed deletes its tensor."""
-    for struct, name in _names.items():
-        if _is_valid(capsule, name):
-            managed = struct.from_address(_pointer(capsule, name))
-            managed.deleter(ctypes.addressof(managed))
 
 
 _exports: dict[int, tuple[Any, ...]] = {}  # address of a managed tensor: what it keeps alive
@@ -134,8 +93,8 @@ class Producer:
         return address
 
     def capsule(self) -> object:
-        name = _names[Versioned if self.versioned else Legacy]
-        return _new(self.export(), name, ctypes.cast(_destroy, ctypes.c_void_p))
+        name = NAMES[Versioned if self.versioned else Legacy]
+        return new_capsule(self.export(), name, ctypes.cast(destroy_unconsumed, ctypes.c_void_p))
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         self.streams.append(stream)
@@ -250,6 +209,6 @@ def exchange_type(
 
     first = table if table.major == 1 or not table.previous else table.previous.contents
     first.from_managed = from_managed
-    capsule = _new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    capsule = new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
     made = type("Made", (ExchangeArray,), {attribute: capsule, "kept": (table, from_managed)})
     return made

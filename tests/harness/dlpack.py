@@ -10,67 +10,19 @@ import ctypes
 import itertools
 from collections.abc import Sequence
 
+from . import dlpack_abi as abi
+from .dlpack_abi import CPU, CUDA
 from .formats import Format
 
-CPU, CUDA = 1, 2
-
-
-class _DLDevice(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("ordinal", ctypes.c_int32)]
-
-
-class _DLDataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", _DLDevice),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DLDataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _Managed(ctypes.Structure):
-    pass
-
-
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
-_Managed._fields_ = [
-    ("major", ctypes.c_uint32),
-    ("minor", ctypes.c_uint32),
-    ("manager_ctx", ctypes.c_void_p),
-    ("deleter", _Deleter),
-    ("flags", ctypes.c_uint64),
-    ("tensor", _DLTensor),
-]
-_CapsuleDestructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_NAME = b"dltensor_versioned"
-
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_is_valid = ctypes.pythonapi.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+__all__ = ["CPU", "CUDA", "RawArray", "exports_alive"]
 
 _exported: dict[int, object] = {}  # what an export keeps alive until its deleter is called
 _serial = itertools.count(1)
 
 
-@_Deleter
-def _delete(managed: ctypes._Pointer) -> None:  # type: ignore[type-arg]
-    _exported.pop(managed.contents.manager_ctx, None)
-
-
-@_CapsuleDestructor
-def _destroy_unconsumed(capsule: int) -> None:
-    if _is_valid(capsule, _NAME):
-        _delete(ctypes.cast(_pointer(capsule, _NAME), ctypes.POINTER(_Managed)))
+@abi.Deleter
+def _delete(managed: int) -> None:
+    _exported.pop(abi.Versioned.from_address(managed).context, None)
 
 
 class RawArray:
@@ -108,19 +60,21 @@ class RawArray:
             (ctypes.c_int64 * ndim)(*self.shape),
             (ctypes.c_int64 * ndim)(*self.strides),
         )
-        managed = _Managed(major=1, minor=0, manager_ctx=serial, deleter=_delete)
-        managed.tensor = _DLTensor(
+        managed = abi.Versioned(major=1, minor=0, context=serial, deleter=_delete)
+        managed.tensor = abi.Tensor(
             self._address,
-            _DLDevice(*self._device),
+            abi.Device(*self._device),
             ndim,
-            _DLDataType(self._format.dlpack_code, 8 * self._format.numpy.itemsize, 1),
+            abi.DataType(self._format.dlpack_code, 8 * self._format.numpy.itemsize, 1),
             ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)),
             ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64)),
             0,
         )
         _exported[serial] = (managed, shape, strides, self._memory)
-        return _new(
-            ctypes.addressof(managed), _NAME, ctypes.cast(_destroy_unconsumed, ctypes.c_void_p)
+        return abi.new_capsule(
+            ctypes.addressof(managed),
+            abi.NAMES[abi.Versioned],
+            ctypes.cast(abi.destroy_unconsumed, ctypes.c_void_p),
         )
 
 
