@@ -2,8 +2,8 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <fstream>
-#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -45,7 +45,11 @@ const DeviceProperties& properties(Device device) {
 
     constexpr int kMaxDevices = 64;
     static std::mutex mutex;
-    static std::unique_ptr<const DeviceProperties> known[kMaxDevices];
+    static std::atomic<const DeviceProperties*> known[kMaxDevices];  // never freed
+    if (device.ordinal < kMaxDevices) {
+        const DeviceProperties* const found = known[device.ordinal].load(std::memory_order_acquire);
+        if (found != nullptr) return *found;
+    }
     std::string reason;
     const int count = runtime::device_count(&reason);
     if (device.ordinal >= count || device.ordinal >= kMaxDevices) {
@@ -55,10 +59,10 @@ const DeviceProperties& properties(Device device) {
     }
     const std::lock_guard<std::mutex> lock(mutex);
     auto& slot = known[device.ordinal];
-    if (!slot) {
-        slot = std::make_unique<const DeviceProperties>(runtime::device_properties(device.ordinal));
+    if (slot.load() == nullptr) {
+        slot = new DeviceProperties(runtime::device_properties(device.ordinal));
     }
-    return *slot;
+    return *slot.load();
 }
 
 DeviceGuard::DeviceGuard(Device device) {

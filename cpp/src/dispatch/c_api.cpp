@@ -58,12 +58,13 @@ const T& required(const T* pointer, const char* what) {
 
 // C may put any int into an enum: one that uint8_t does not hold must not wrap into a valid value.
 template <class Enum, class RawEnum>
-Enum to_enum(const RawEnum& raw, const char* what) {
+Enum to_enum(const RawEnum& raw, const char* what, const char* operand = "") {
     static_assert(sizeof(RawEnum) == sizeof(int));
     int value = 0;
     std::memcpy(&value, &raw, sizeof value);  // to read it as an enum would be undefined
     if (value < 0 || value > 255) {
-        throw InvalidArgument(std::string(what) + " has the value " + std::to_string(value) +
+        throw InvalidArgument(std::string(what) + operand + " has the value " +
+                              std::to_string(value) +
                               "; take one of the enum's constants (tcgemm.h)");
     }
     return static_cast<Enum>(value);
@@ -71,7 +72,7 @@ Enum to_enum(const RawEnum& raw, const char* what) {
 
 Operand to_operand(const tcgemm_operand& raw, const char* name) {
     Operand operand;
-    operand.dtype = to_enum<DType>(raw.dtype, (std::string("dtype of operand ") + name).c_str());
+    operand.dtype = to_enum<DType>(raw.dtype, "dtype of operand ", name);
     operand.row_stride = raw.row_stride;
     operand.col_stride = raw.col_stride;
     for (int dim = 0; dim < kMaxBatchDims; ++dim) operand.batch_stride[dim] = raw.batch_stride[dim];

@@ -119,13 +119,14 @@ struct Plan::Impl {
     PackStep pack_a, pack_b;
     std::size_t kernel_workspace_offset = 0, workspace_bytes = 0;
     Footprint a, b, c, d;  // in the canonical form, as `valid`
+    GemmArgs args_without_pointers;
     bool same_layout_c_d = false;
 };
 
 Plan::Impl::Impl(const GemmProblem& problem, Device on)
     : valid(ValidProblem::check(problem)), device(on) {
     const DeviceProperties& props = properties(device);
-    const Forced forced = forced_by_environment();
+    const Forced& forced = forced_by_environment();
     if (valid.empty()) {
         kernel_name = family_name = "none";
         return;
@@ -154,6 +155,16 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     d = footprint(p, p.d, p.m, p.n, "D");
     same_layout_c_d = p.c.row_stride == p.d.row_stride && p.c.col_stride == p.d.col_stride &&
                       p.c.batch_stride == p.d.batch_stride;
+
+    GemmArgs& args = args_without_pointers;
+    args.m = p.m;
+    args.n = p.n;
+    args.k = p.k;
+    args.batch = batch_shape(p, valid.batch_count());
+    args.a = matrix_view(p.a);
+    args.b = matrix_view(p.b);
+    args.c = matrix_view(p.c);
+    args.d = matrix_view(p.d);
 }
 
 // What an FP32 accumulator rounds to 0 is 0: then A and B, or C, are not read. (Rounding both to
@@ -191,16 +202,7 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
 }
 
 GemmArgs Plan::Impl::make_args(const GemmPointers& pointers, const GemmScalars& scalars) const {
-    const GemmProblem& p = *valid;
-    GemmArgs args;
-    args.m = p.m;
-    args.n = p.n;
-    args.k = p.k;
-    args.batch = batch_shape(p, valid.batch_count());
-    args.a = matrix_view(p.a);
-    args.b = matrix_view(p.b);
-    args.c = matrix_view(p.c);
-    args.d = matrix_view(p.d);
+    GemmArgs args = args_without_pointers;
     args.a.data = const_cast<void*>(pointers.a);  // never written: a view has one type for all
     args.b.data = const_cast<void*>(pointers.b);
     args.c.data = const_cast<void*>(pointers.c);

@@ -1,6 +1,9 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <mutex>
-#include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "dispatch/select.hpp"
 #include "tcgemm/plan.hpp"
@@ -12,58 +15,75 @@ namespace {
 // cache is emptied, which costs each shape one more selection (tens of microseconds).
 constexpr std::size_t kMaxPlans = 4096;
 
-std::mutex& cache_mutex() {
-    static std::mutex mutex;
-    return mutex;
-}
-std::unordered_map<std::string, std::shared_ptr<const Plan>>& cache() {
-    static std::unordered_map<std::string, std::shared_ptr<const Plan>> plans;
-    return plans;
-}
-
-// Every field that a plan depends on, as bytes: a struct's own bytes have padding in between.
+// Every field that a plan depends on: a struct's own bytes have padding in between.
 class Key {
    public:
     Key(const GemmProblem& p, Device device, const Forced& forced) {
-        bytes_.reserve(512);
         add(device.ordinal), add(p.m), add(p.n), add(p.k), add(p.batch_rank);
-        add(p.precision), add(p.accumulate), add(p.determinism), add(p.epilogue);
+        for (const int mode : {static_cast<int>(p.precision), static_cast<int>(p.accumulate),
+                               static_cast<int>(p.determinism), static_cast<int>(p.epilogue)}) {
+            add(mode);
+        }
         const int rank = p.batch_rank < 0 || p.batch_rank > kMaxBatchDims ? 0 : p.batch_rank;
         for (int dim = 0; dim < rank; ++dim) add(p.batch_shape[dim]);
         for (const Operand* o : {&p.a, &p.b, &p.c, &p.d}) {
-            add(o->dtype), add(o->row_stride), add(o->col_stride), add(o->alignment);
+            add(static_cast<int>(o->dtype)), add(o->alignment), add(o->row_stride),
+                add(o->col_stride);
             for (int dim = 0; dim < rank; ++dim) add(o->batch_stride[dim]);
         }
-        bytes_ += forced.family + '\n' + forced.kernel;
+        add(reinterpret_cast<std::intptr_t>(&forced));
     }
-    const std::string& bytes() const { return bytes_; }
+    bool operator==(const Key& other) const {
+        return count_ == other.count_ &&
+               std::equal(words_.begin(), words_.begin() + count_, other.words_.begin());
+    }
+    std::size_t hash() const {
+        constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+        std::uint64_t hash = 0;
+        for (int i = 0; i < count_; ++i) {
+            hash = (hash ^ static_cast<std::uint64_t>(words_[i])) * kGolden;
+            hash ^= hash >> 32;
+        }
+        return hash;
+    }
 
    private:
-    template <class T>
-    void add(const T& value) {
-        bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
-    }
-    std::string bytes_;
+    void add(std::int64_t word) { words_[count_++] = word; }
+    std::array<std::int64_t, 10 + kMaxBatchDims + 4 * (4 + kMaxBatchDims)> words_;
+    int count_ = 0;  // so many words are used
 };
+struct KeyHash {
+    std::size_t operator()(const Key& key) const { return key.hash(); }
+};
+
+struct Cache {
+    std::mutex mutex;
+    std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans;
+};
+Cache& cache() {
+    static Cache cache;
+    return cache;
+}
 
 }  // namespace
 
 std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device device) {
     const Key key(problem, device, forced_by_environment());
+    auto& [mutex, plans] = cache();
     {
-        const std::lock_guard<std::mutex> lock(cache_mutex());
-        const auto found = cache().find(key.bytes());
-        if (found != cache().end()) return found->second;
+        const std::lock_guard<std::mutex> lock(mutex);
+        const auto found = plans.find(key);
+        if (found != plans.end()) return found->second;
     }
     auto plan = std::make_shared<const Plan>(problem, device);  // may take long, or throw: no lock
-    const std::lock_guard<std::mutex> lock(cache_mutex());
-    if (cache().size() >= kMaxPlans) cache().clear();
-    return cache().emplace(key.bytes(), std::move(plan)).first->second;
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (plans.size() >= kMaxPlans) plans.clear();
+    return plans.emplace(key, std::move(plan)).first->second;
 }
 
 void clear_plan_cache() {
-    const std::lock_guard<std::mutex> lock(cache_mutex());
-    cache().clear();
+    const std::lock_guard<std::mutex> lock(cache().mutex);
+    cache().plans.clear();
 }
 
 }  // namespace tcgemm

@@ -1,6 +1,9 @@
 #include "dispatch/select.hpp"
 
 #include <cstdlib>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
@@ -31,16 +34,7 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
     return {};
 }
 
-std::string variable(const char* name) {
-    const char* value = std::getenv(name);
-    return value ? value : "";
-}
-
-}  // namespace
-
-Forced forced_by_environment() {
-    Forced forced{variable("TCGEMM_FORCE_FAMILY"), variable("TCGEMM_FORCE_KERNEL")};
-    if (forced.family.empty() && forced.kernel.empty()) return forced;
+void check_names(const Forced& forced) {
     bool family_known = forced.family.empty(), kernel_known = forced.kernel.empty();
     std::string families;
     for (const RegisteredFamily& entry : registered_families()) {
@@ -59,7 +53,25 @@ Forced forced_by_environment() {
                               "\", which is none of this build's kernels; tcgemm.kernels() and "
                               "`python -m tcgemm info` list them");
     }
-    return forced;
+}
+
+}  // namespace
+
+const Forced& forced_by_environment() {
+    static const Forced nothing;
+    const char* const family = std::getenv("TCGEMM_FORCE_FAMILY");
+    const char* const kernel = std::getenv("TCGEMM_FORCE_KERNEL");
+    const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
+    if (!is_set(family) && !is_set(kernel)) return nothing;
+
+    static std::mutex mutex;
+    static std::map<std::pair<std::string, std::string>, Forced> known;  // addresses stay
+    const Forced forced{family ? family : "", kernel ? kernel : ""};
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto key = std::make_pair(forced.family, forced.kernel);
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+    check_names(forced);
+    return known.emplace(key, forced).first->second;
 }
 
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {

@@ -11,8 +11,9 @@ namespace tcgemm {
 struct Forced {
     std::string family, kernel;
 };
-// Throws InvalidArgument for a name that this build does not have.
-Forced forced_by_environment();
+// The same object for the same values, so that its address may stand for them. Throws
+// InvalidArgument for a name that this build does not have.
+const Forced& forced_by_environment();
 
 struct Choice {
     const RegisteredFamily* family;
