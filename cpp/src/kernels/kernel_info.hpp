@@ -26,6 +26,9 @@ struct OperandNeeds {
     // 0: any strides. Otherwise one stride is 1, and the address, the other stride and all batch
     // strides are multiples of so many bytes (where their extent is more than 1).
     int vector_bytes = 0;
+    // Besides, strides are positive (those of batches may be 0) and below 2^40 bytes: what a tensor
+    // map of sm_90 can say.
+    bool tensor_map = false;
 };
 
 struct Schedule {
