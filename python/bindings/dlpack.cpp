@@ -1,96 +1,17 @@
 #include "dlpack.hpp"
 
-#include <pybind11/numpy.h>
-
 #include <algorithm>
 #include <string>
 
+#include "cupy_array.hpp"
 #include "dlpack/dlpack.h"
+#include "elements.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
 namespace {
 
 using std::int64_t;
-
-std::string cast_call(const TypeInfo& type, const char* operand, const char* dtype) {
-    switch (type.framework) {
-        case Framework::torch: return std::string(operand) + ".to(torch." + dtype + ")";
-        case Framework::jax: return std::string(operand) + ".astype(jax.numpy." + dtype + ")";
-        case Framework::cupy: return std::string(operand) + ".astype(cupy." + dtype + ")";
-        default: return std::string(operand) + ".astype(numpy." + dtype + ")";
-    }
-}
-
-std::string dlpack_dtype_name(DLDataType dtype) {
-    const std::string bits = std::to_string(dtype.bits);
-    switch (dtype.code) {
-        case kDLInt: return "int" + bits;
-        case kDLUInt: return "uint" + bits;
-        case kDLFloat: return "float" + bits;
-        case kDLBfloat: return "bfloat" + bits;
-        case kDLComplex: return "complex" + bits;
-        case kDLBool: return "bool";
-        case kDLFloat8_e4m3fn: return "float8_e4m3fn";
-        case kDLFloat8_e5m2: return "float8_e5m2";
-        default:
-            return "dtype of DLPack code " + std::to_string(dtype.code) + ", " + bits + " bits";
-    }
-}
-
-[[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
-                               const char* operand) {
-    const std::string is = std::string(operand) + " is " + dtype;
-    if (operand == std::string("out") || operand == std::string("c")) {  // a cast of out is lost
-        throw DTypeError(is + "; results are float16, bfloat16, float32, float64 or int32: pass " +
-                         (operand == std::string("c") ? "c converted to the result's dtype"
-                                                      : "an out of the result's dtype"));
-    }
-    const std::string known = "; operands are float16, bfloat16, float32, float64 or int8: ";
-    if (dtype.rfind("float8", 0) == 0) {
-        throw UnsupportedError(is + ", which tcgemm does not have yet; pass " +
-                               cast_call(type, operand, "float16"));
-    }
-    if (dtype.rfind("complex", 0) == 0) {
-        const std::string real = type.framework == Framework::torch ? ".resolve_conj()" : "";
-        throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
-                         real + ".real, " + operand + real + ".imag)");
-    }
-    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32"));
-}
-
-DType dtype_of(DLDataType dtype, uint64_t flags, const TypeInfo& type, const char* operand) {
-    if (dtype.lanes != 1) {
-        throw DTypeError(std::string(operand) + " has a vector dtype (" + dlpack_dtype_name(dtype) +
-                         " x " + std::to_string(dtype.lanes) +
-                         " lanes); view it as scalars with one more dimension");
-    }
-    if (dtype.bits < 8) {
-        throw DTypeError(
-            std::string(operand) + " has elements of " + std::to_string(dtype.bits) + " bits (" +
-            (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ? "padded" : "packed") +
-            "); cast it to int8 or float16");
-    }
-    for (const DTypeInfo& known : kDTypes) {
-        if (known.dlpack_code == dtype.code && known.bits == dtype.bits) return known.id;
-    }
-    refuse_dtype(dlpack_dtype_name(dtype), type, operand);
-}
-
-void check_rank(int64_t ndim, const char* operand) {
-    if (ndim <= kMaxDims) return;
-    throw ShapeError(std::string(operand) + " has " + std::to_string(ndim) +
-                     " dimensions; at most " + std::to_string(kMaxDims) +
-                     " are taken: merge batch dimensions with reshape");
-}
-
-// Once the address is known with its offset: an element must not straddle its own size.
-void check_alignment(const ArrayView& view, const char* operand) {
-    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0) return;
-    throw LayoutError(std::string(operand) + " is " + name(view.dtype) +
-                      " at an address that is no multiple of " +
-                      std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
-}
 
 // CuPy (14.2) exports a negative stride divided by the element size as if it were unsigned: times
 // the size it wraps around to the true stride in bytes. No array can have such a positive stride.
@@ -192,27 +113,6 @@ void check_torch_tensor(py::handle array, const char* operand) {
 // --- NumPy
 // ------------------------------------------------------------------------------------------
 
-DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand) {
-    static const std::string native = "=|<";  // little-endian hosts only
-    if (native.find(dtype.byteorder()) == std::string::npos) {
-        throw DTypeError(std::string(operand) + " has swapped bytes (" +
-                         py::cast<std::string>(py::str(dtype)) + "); pass " + operand + ".astype(" +
-                         operand + ".dtype.newbyteorder('='))");
-    }
-    const auto bits = static_cast<int>(8 * dtype.itemsize());
-    const char kind = dtype.kind();
-    for (const DTypeInfo& known : kDTypes) {
-        const char known_kind = known.dlpack_code == kDLFloat ? 'f'
-                                : known.dlpack_code == kDLInt ? 'i'
-                                                              : 0;
-        if (known_kind == kind && known.bits == bits) return known.id;
-    }
-    const std::string name =
-        py::cast<std::string>(dtype.attr("name"));  // ml_dtypes registers its own
-    if (name == "bfloat16") return DType::bf16;
-    refuse_dtype(name, type, operand);
-}
-
 ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* operand) {
     const auto array = py::reinterpret_borrow<py::array>(handle);
     ImportedArray imported;
@@ -224,14 +124,7 @@ ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* 
     view.ndim = static_cast<int>(array.ndim());
     for (int dim = 0; dim < view.ndim; ++dim) {
         view.shape[dim] = array.shape(dim);
-        view.stride[dim] = array.strides(dim) / size_of(view.dtype);
-        if (view.shape[dim] > 1 && array.strides(dim) % size_of(view.dtype) != 0) {
-            throw LayoutError(std::string(operand) + " has a stride of " +
-                              std::to_string(array.strides(dim)) + " bytes in dimension " +
-                              std::to_string(dim) + ", no multiple of its element's " +
-                              std::to_string(size_of(view.dtype)) +
-                              "; pass numpy.ascontiguousarray(" + operand + ")");
-        }
+        set_stride(view, dim, array.strides(dim), type, operand);
     }
     normalise_strides(view);
     view.data = const_cast<void*>(array.data());
@@ -249,8 +142,9 @@ std::shared_ptr<void> own(Managed* managed) {
     });
 }
 
-ImportedArray take_versioned(DLManagedTensorVersioned* managed, Device device, const TypeInfo& type,
-                             const char* operand) {
+// Without a device, the tensor's own.
+ImportedArray take_versioned(DLManagedTensorVersioned* managed, std::optional<Device> device,
+                             const TypeInfo& type, const char* operand) {
     ImportedArray imported;
     imported.owner = own(managed);  // from here on every way out calls the deleter
     if (managed->version.major != DLPACK_MAJOR_VERSION) {
@@ -258,7 +152,8 @@ ImportedArray take_versioned(DLManagedTensorVersioned* managed, Device device, c
                                std::to_string(managed->version.major) + "." +
                                std::to_string(managed->version.minor) + "; tcgemm reads version 1");
     }
-    imported.view = view_of(managed->dl_tensor, managed->flags, device, type, operand);
+    if (!device) device = device_of(managed->dl_tensor.device, operand);
+    imported.view = view_of(managed->dl_tensor, managed->flags, *device, type, operand);
     imported.is_copy = (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
     return imported;
 }
@@ -316,14 +211,15 @@ ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operan
 // --- DLPack's C exchange API
 // ------------------------------------------------------------------------
 
-ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char* operand,
-                              Device device) {
+ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char* operand) {
     // A borrowed view has no flags (read-only), so it is only taken from torch, which sets none.
     if (type.framework == Framework::torch && type.exchange->dltensor_from_py_object_no_sync) {
         DLTensor tensor;
         if (type.exchange->dltensor_from_py_object_no_sync(array.ptr(), &tensor) != 0) {
             producer_refused(py::error_already_set(), array, type, operand);
         }
+        const Device device = device_of(tensor.device, operand);
+        check_torch_tensor(array, operand);
         ImportedArray imported;
         imported.view = view_of(tensor, 0, device, type, operand);
         return imported;
@@ -332,23 +228,7 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
     if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
         producer_refused(py::error_already_set(), array, type, operand);
     }
-    return take_versioned(managed, device, type, operand);
-}
-
-Device locate_exchange(py::handle array, const TypeInfo& type, const char* operand) {
-    if (type.exchange->dltensor_from_py_object_no_sync != nullptr) {
-        DLTensor tensor;
-        if (type.exchange->dltensor_from_py_object_no_sync(array.ptr(), &tensor) != 0) {
-            producer_refused(py::error_already_set(), array, type, operand);
-        }
-        return device_of(tensor.device, operand);
-    }
-    DLManagedTensorVersioned* managed = nullptr;
-    if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
-        producer_refused(py::error_already_set(), array, type, operand);
-    }
-    const std::shared_ptr<void> owner = own(managed);
-    return device_of(managed->dl_tensor.device, operand);
+    return take_versioned(managed, std::nullopt, type, operand);
 }
 
 // --- CUDA Array Interface, version 3
@@ -375,13 +255,8 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
     view.stride = packed(view.dtype, view.ndim, view.shape, device).stride;
     if (const py::object strides = get("strides"); !strides.is_none()) {
         for (int dim = 0; dim < view.ndim; ++dim) {
-            const auto bytes = py::cast<int64_t>(py::cast<py::tuple>(strides)[dim]);
-            if (bytes % size_of(view.dtype) != 0) {
-                throw LayoutError(std::string(operand) + " has a stride of " +
-                                  std::to_string(bytes) +
-                                  " bytes, no multiple of its element; pass a contiguous copy");
-            }
-            view.stride[dim] = bytes / size_of(view.dtype);
+            set_stride(view, dim, py::cast<int64_t>(py::cast<py::tuple>(strides)[dim]), type,
+                       operand);
         }
         normalise_strides(view);
     }
@@ -398,48 +273,53 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
 
 }  // namespace
 
-Device locate(py::handle array, const TypeInfo& type, const char* operand) {
+bool tells_at_once(Protocol protocol) {
+    return protocol == Protocol::numpy || protocol == Protocol::cupy ||
+           protocol == Protocol::exchange_api;
+}
+
+ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand) {
     switch (type.protocol) {
-        case Protocol::numpy: return Device::cpu();
-        case Protocol::exchange_api: return locate_exchange(array, type, operand);
-        case Protocol::dlpack: {
-            py::tuple answer;
-            try {
-                answer = py::cast<py::tuple>(array.attr("__dlpack_device__")());
-            } catch (const py::error_already_set& error) {
-                producer_refused(error, array, type, operand);
-            }
-            int kind = 0, ordinal = 0;  // kind is an enum.IntEnum in most frameworks
-            if (!PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
-                PyErr_Clear();
-                throw DTypeError(std::string(operand) + " (" + type.name +
-                                 "): __dlpack_device__ returned " +
-                                 py::cast<std::string>(py::repr(answer)) +
-                                 "; it must be a pair of integers (device type, device number)");
-            }
-            return device_of({static_cast<DLDeviceType>(kind), ordinal}, operand);
-        }
-        case Protocol::cuda_array_interface:
-            // The interface does not name the device.
-            if (cuda_device_count() > 1) {
-                throw DeviceError(std::string(operand) + " (" + type.name +
-                                  ") does not say on which " + "GPU it is; pass cupy.asarray(" +
-                                  operand + ")");
-            }
-            return Device::cuda(0);
+        case Protocol::numpy: return import_numpy(array, type, operand);
+        case Protocol::cupy: return import_cupy(array, type, operand);
+        default: return import_exchange(array, type, operand);
     }
-    return Device::cpu();
+}
+
+Device locate(py::handle array, const TypeInfo& type, const char* operand) {
+    if (type.protocol == Protocol::cuda_array_interface) {
+        // The interface does not name the device.
+        if (cuda_device_count() > 1) {
+            throw DeviceError(std::string(operand) + " (" + type.name +
+                              ") does not say on which GPU it is; pass cupy.asarray(" + operand +
+                              ")");
+        }
+        return Device::cuda(0);
+    }
+    py::tuple answer;
+    try {
+        answer = py::cast<py::tuple>(array.attr("__dlpack_device__")());
+    } catch (const py::error_already_set& error) {
+        producer_refused(error, array, type, operand);
+    }
+    int kind = 0, ordinal = 0;  // kind is an enum.IntEnum in most frameworks
+    if (!PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
+        PyErr_Clear();
+        throw DTypeError(std::string(operand) + " (" + type.name +
+                         "): __dlpack_device__ returned " +
+                         py::cast<std::string>(py::repr(answer)) +
+                         "; it must be a pair of integers (device type, device number)");
+    }
+    return device_of({static_cast<DLDeviceType>(kind), ordinal}, operand);
 }
 
 ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand, Device device,
                            DlpackStream stream) {
-    if (type.framework == Framework::torch) check_torch_tensor(array, operand);
-    switch (type.protocol) {
-        case Protocol::numpy: return import_numpy(array, type, operand);
-        case Protocol::exchange_api: return import_exchange(array, type, operand, device);
-        case Protocol::dlpack: return import_dlpack(array, type, operand, device, stream);
-        default: return import_cuda_array_interface(array, type, operand, device);
+    if (type.protocol == Protocol::cuda_array_interface) {
+        return import_cuda_array_interface(array, type, operand, device);
     }
+    if (type.framework == Framework::torch) check_torch_tensor(array, operand);
+    return import_dlpack(array, type, operand, device, stream);
 }
 
 }  // namespace tcgemm::python

@@ -1,5 +1,5 @@
-// The one consumer of arrays: NumPy's C interface, DLPack (C exchange API, versioned and legacy
-// capsules) and the CUDA Array Interface all end in an ArrayView.
+// The one consumer of arrays: NumPy's C interface, CuPy's attributes, DLPack (C exchange API,
+// versioned and legacy capsules) and the CUDA Array Interface all end in an ArrayView.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,6 +21,12 @@ struct ImportedArray {
     std::optional<StreamHandle> ready_on;  // a stream whose work must be waited for, if any
     std::shared_ptr<void> owner;           // a DLPack managed tensor; its deleter runs once
 };
+
+// Whether such an array tells all at once, without being told a stream: then import_at_once(),
+// otherwise locate() and import_array().
+bool tells_at_once(Protocol protocol);
+// Throws as locate() and import_array() do.
+ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand);
 
 // Where the memory is; pinned host memory counts as the CPU. Throws DeviceError for a device that
 // is neither a CPU nor a CUDA GPU.

@@ -3,6 +3,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "cupy_array.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -92,6 +93,8 @@ TypeInfo inspect(py::handle array, const char* operand) {
                              operand + ".filled(0)");
         }
         info.protocol = Protocol::numpy;
+    } else if (info.framework == Framework::cupy && is_cupy_ndarray(type)) {
+        info.protocol = Protocol::cupy;
     } else if (trusts_exchange_api(info.framework, info.name) &&
                (info.exchange = exchange_api_of(type)) != nullptr) {
         info.protocol = Protocol::exchange_api;

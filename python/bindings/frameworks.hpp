@@ -15,6 +15,7 @@ enum class Framework { numpy, torch, cupy, jax, other };
 
 enum class Protocol {
     numpy,         // numpy.ndarray, through NumPy's own C interface (bfloat16 and read-only)
+    cupy,          // cupy.ndarray, through its attributes
     exchange_api,  // DLPack's C exchange API, found on the type
     dlpack,        // __dlpack__ and __dlpack_device__
     cuda_array_interface,  // __cuda_array_interface__, version 3
@@ -28,6 +29,7 @@ struct TypeInfo {
     bool takes_max_version = true;  // false: __dlpack__ of before DLPack 1.0
     py::object adapter;             // an object of tcgemm._frameworks; None for Framework::other
     std::string name;               // "torch.Tensor"
+    bool keeps_arrays = false;      // the adapter holds some until the GPU is done with them
 };
 
 // Throws DTypeError where the object is no array; `operand` is its name in the message.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cupy_array.hpp"
 #include "device_array.hpp"
 #include "tcgemm/error.hpp"
 
@@ -95,8 +96,12 @@ Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
         if (!has(slot) && slot != kA && slot != kB) continue;
-        types_[slot] = &type_info(arrays_[slot], kSlotNames[slot]);
-        const Device device = locate(arrays_[slot], *types_[slot], kSlotNames[slot]);
+        const py::handle array = arrays_[slot];
+        TypeInfo& type = type_info(array, kSlotNames[slot]);
+        types_[slot] = &type;
+        const bool at_once = tells_at_once(type.protocol);
+        if (at_once) imported_[slot] = import_at_once(array, type, kSlotNames[slot]);
+        const Device device = at_once ? view(slot).device : locate(array, type, kSlotNames[slot]);
         if (first == kSlots) {
             first = slot;
             memory_ = device;
@@ -111,9 +116,10 @@ Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
             "out is a JAX array, which is immutable; leave out= away and use the result");
     }
     choose_compute_device();
-    const DeviceGuard guard(compute_);
+    guard_.emplace(compute_);
     choose_stream(stream);
-    import_all();
+    import_rest();
+    if (has(kOut)) check_out_is_writable();
 }
 
 void Operands::choose_compute_device() {
@@ -143,23 +149,33 @@ void Operands::choose_stream(py::handle stream) {
         return;
     }
     const StreamHandle given = stream_was_given_ ? stream_from_python(stream, compute_) : nullptr;
+    for (int i = 0; i < kSlots && !staged(); ++i) {
+        const auto slot = static_cast<Slot>(i);
+        if (types_[slot] == nullptr) continue;
+        const bool as_a = slot != kA && types_[slot] == types_[kA];
+        current_[slot] = as_a ? current_[kA] : current_stream(slot);
+    }
     if (staged() || any_jax_on_gpu()) {
         borrowed_.emplace(compute_);
         stream_ = borrowed_->view();
         if (stream_was_given_) order(given, stream_, compute_);
     } else {
-        stream_ = stream_was_given_ ? given : current_stream(kA).value_or(nullptr);
+        stream_ = stream_was_given_ ? given : current_[kA].value_or(nullptr);
     }
 }
 
 std::optional<StreamHandle> Operands::current_stream(Slot slot) const {
-    const TypeInfo& type = *types_[slot];
+    TypeInfo& type = *types_[slot];
+    if (type.keeps_arrays) type.keeps_arrays = py::cast<bool>(type.adapter.attr("let_go")());
     if (type.protocol == Protocol::exchange_api) {
         void* stream = nullptr;
         if (type.exchange->current_work_stream(kDLCUDA, memory_.ordinal, &stream) != 0) {
             throw py::error_already_set();
         }
         return stream_from_integer(reinterpret_cast<std::uintptr_t>(stream));
+    }
+    if (type.framework == Framework::cupy) {
+        if (const std::optional<StreamHandle> stream = cupy_current_stream()) return stream;
     }
     if (type.framework == Framework::torch || type.framework == Framework::cupy) {
         return stream_from_integer(
@@ -168,24 +184,30 @@ std::optional<StreamHandle> Operands::current_stream(Slot slot) const {
     return std::nullopt;
 }
 
-void Operands::import_all() {
+bool Operands::waits_for(Slot slot) const {
+    return types_[slot]->protocol == Protocol::exchange_api ||
+           types_[slot]->protocol == Protocol::cupy;
+}
+
+void Operands::import_rest() {
     // Producers are asked to synchronise only with a stream that is not theirs, and never in a
     // capture: an outside event can't enter a graph.
     std::optional<bool> capturing;
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
-        if (!has(slot)) continue;
+        if (types_[slot] == nullptr || tells_at_once(types_[slot]->protocol)) continue;
         DlpackStream for_producer;
         if (!memory_.is_cpu() && types_[slot]->protocol == Protocol::dlpack) {
-            const std::optional<StreamHandle> current = current_stream(slot);
-            const bool same = current && *current == stream_.get();
+            const bool same = current_[slot] && *current_[slot] == stream_.get();
             if (!same && !capturing) capturing = stream_.is_capturing();
             for_producer = same || *capturing ? kNoSynchronisation : dlpack_stream(stream_.get());
         }
         imported_[slot] =
             import_array(arrays_[slot], *types_[slot], kSlotNames[slot], memory_, for_producer);
     }
-    if (!has(kOut)) return;
+}
+
+void Operands::check_out_is_writable() const {
     if (view(kOut).read_only) {
         throw LayoutError("out is read-only; pass a writable array");
     }
@@ -233,7 +255,7 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
         arrays_[kOut] = new_numpy_array(dtype, ndim, shape);
     } else if (!type.adapter.is_none()) {
         const bool other_stream =
-            !memory_.is_cpu() && current_stream(kA).value_or(nullptr) != stream_.get();
+            !memory_.is_cpu() && current_[kA].value_or(nullptr) != stream_.get();
         const py::object stream =
             other_stream ? py::object(py::int_(reinterpret_cast<std::uintptr_t>(stream_.get())))
                          : py::none();
@@ -246,9 +268,14 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
                               ", and tcgemm does not know how to make another one; pass out=");
     }
     types_[kOut] = &type_info(arrays_[kOut], "out");
-    const bool by_stream = !memory_.is_cpu() && types_[kOut]->protocol == Protocol::dlpack;
-    out = import_array(arrays_[kOut], *types_[kOut], "out", memory_,
-                       by_stream ? DlpackStream(kNoSynchronisation) : DlpackStream());
+    TypeInfo& made = *types_[kOut];
+    if (!memory_.is_cpu()) current_[kOut] = &made == &type ? current_[kA] : current_stream(kOut);
+    if (tells_at_once(made.protocol)) {
+        out = import_at_once(arrays_[kOut], made, "out");
+    } else {
+        out = import_array(arrays_[kOut], made, "out", memory_,
+                           memory_.is_cpu() ? DlpackStream() : DlpackStream(kNoSynchronisation));
+    }
 }
 
 void Operands::wait_for_frameworks() {
@@ -257,7 +284,7 @@ void Operands::wait_for_frameworks() {
         const auto slot = static_cast<Slot>(i);
         if (types_[slot] == nullptr) continue;
         std::optional<StreamHandle> pending = imported_[slot].ready_on;
-        if (types_[slot]->protocol == Protocol::exchange_api) pending = current_stream(slot);
+        if (waits_for(slot)) pending = current_[slot];
         if (!pending || *pending == stream_.get()) continue;
         if (!capturing) capturing = stream_.is_capturing();
         if (!*capturing) order(*pending, stream_, compute_);
@@ -270,7 +297,7 @@ void Operands::release_to_frameworks() {
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
         if (types_[slot] == nullptr) continue;
-        const std::optional<StreamHandle> current = current_stream(slot);
+        const std::optional<StreamHandle> current = current_[slot];
         if (!current || *current == stream_.get()) continue;
         if (!capturing) capturing = stream_.is_capturing();
         if (*capturing) continue;  // a graph's arrays are kept by whoever captures it
@@ -279,6 +306,7 @@ void Operands::release_to_frameworks() {
         } else if (!types_[slot]->adapter.is_none() && !(slot == kOut && out_is_new_)) {
             types_[slot]->adapter.attr("keep")(arrays_[slot], memory_.ordinal,
                                                reinterpret_cast<std::uintptr_t>(stream_.get()));
+            types_[slot]->keeps_arrays = types_[slot]->framework == Framework::cupy;
         }
     }
 }

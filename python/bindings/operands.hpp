@@ -17,6 +17,7 @@ enum Slot { kA, kB, kC, kOut, kSlots };
 inline constexpr const char* kSlotNames[kSlots] = {"a", "b", "c", "out"};
 using Arrays = std::array<py::object, kSlots>;  // None where there is none
 
+// While it lives, the current CUDA device is the one that computes.
 class Operands {
    public:
     // Finds the device, chooses the stream and imports every array. Throws as import_array() does,
@@ -47,17 +48,22 @@ class Operands {
 
    private:
     void make_out(DType dtype, int ndim, const Dims& shape);
-    void import_all();
+    void import_rest();
+    void check_out_is_writable() const;
     void choose_compute_device();
     void choose_stream(py::handle stream);
     bool any_jax_on_gpu() const;
     std::optional<StreamHandle> current_stream(Slot slot) const;
+    // Whether we, not the producer, make our stream wait for what its framework has in flight.
+    bool waits_for(Slot slot) const;
 
     Arrays arrays_;
     std::array<TypeInfo*, kSlots> types_{};
     std::array<ImportedArray, kSlots> imported_;
     Device memory_, compute_;
+    std::optional<DeviceGuard> guard_;  // the current device is `compute_`
     StreamView stream_;
+    std::array<std::optional<StreamHandle>, kSlots> current_;  // each framework's, on the GPU
     bool stream_was_given_ = false;
     bool out_is_new_ = false;
     bool wrap_out_ = false;  // `out` is memory that the adapter makes an array of

@@ -68,7 +68,6 @@ void Workspace::run(const tcgemm::Plan& plan, const GemmPointers& pointers,
 
 py::object execute(Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
                    const GemmScalars& scalars, Workspace* workspace) {
-    const DeviceGuard guard(operands.compute_device());
     if (!operands.has(kOut)) {
         operands.allocate_out(statement.out_dtype, statement.shape.out_ndim, statement.shape.out);
     }

@@ -92,7 +92,6 @@ class CuPy:
 
     def current_stream(self, device: int) -> int:
         cupy = _loaded("cupy")
-        self._let_go()
         with cupy.cuda.Device(device):
             return int(cupy.cuda.get_current_stream().ptr)
 
@@ -108,11 +107,12 @@ class CuPy:
             event.record(self._external(stream))
         self._in_use.append((event, array))
 
-    def _let_go(self) -> None:
-        """Drop what is no longer in use: at every call."""
+    def let_go(self) -> bool:
+        """Drop what is no longer in use, and tell whether anything is: at every call."""
         with self._lock:
             while self._in_use and self._in_use[0][0].done:
                 self._in_use.popleft()
+            return bool(self._in_use)
 
 
 class Jax:

@@ -1,0 +1,132 @@
+#include "elements.hpp"
+
+#include <string>
+
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+
+using std::int64_t;
+
+namespace {
+
+std::string cast_call(const TypeInfo& type, const char* operand, const char* dtype) {
+    switch (type.framework) {
+        case Framework::torch: return std::string(operand) + ".to(torch." + dtype + ")";
+        case Framework::jax: return std::string(operand) + ".astype(jax.numpy." + dtype + ")";
+        case Framework::cupy: return std::string(operand) + ".astype(cupy." + dtype + ")";
+        default: return std::string(operand) + ".astype(numpy." + dtype + ")";
+    }
+}
+
+std::string dlpack_dtype_name(DLDataType dtype) {
+    const std::string bits = std::to_string(dtype.bits);
+    switch (dtype.code) {
+        case kDLInt: return "int" + bits;
+        case kDLUInt: return "uint" + bits;
+        case kDLFloat: return "float" + bits;
+        case kDLBfloat: return "bfloat" + bits;
+        case kDLComplex: return "complex" + bits;
+        case kDLBool: return "bool";
+        case kDLFloat8_e4m3fn: return "float8_e4m3fn";
+        case kDLFloat8_e5m2: return "float8_e5m2";
+        default:
+            return "dtype of DLPack code " + std::to_string(dtype.code) + ", " + bits + " bits";
+    }
+}
+
+[[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
+                               const char* operand) {
+    const std::string is = std::string(operand) + " is " + dtype;
+    if (operand == std::string("out") || operand == std::string("c")) {  // a cast of out is lost
+        throw DTypeError(is + "; results are float16, bfloat16, float32, float64 or int32: pass " +
+                         (operand == std::string("c") ? "c converted to the result's dtype"
+                                                      : "an out of the result's dtype"));
+    }
+    const std::string known = "; operands are float16, bfloat16, float32, float64 or int8: ";
+    if (dtype.rfind("float8", 0) == 0) {
+        throw UnsupportedError(is + ", which tcgemm does not have yet; pass " +
+                               cast_call(type, operand, "float16"));
+    }
+    if (dtype.rfind("complex", 0) == 0) {
+        const std::string real = type.framework == Framework::torch ? ".resolve_conj()" : "";
+        throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
+                         real + ".real, " + operand + real + ".imag)");
+    }
+    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32"));
+}
+
+}  // namespace
+
+DType dtype_of(DLDataType dtype, uint64_t flags, const TypeInfo& type, const char* operand) {
+    if (dtype.lanes != 1) {
+        throw DTypeError(std::string(operand) + " has a vector dtype (" + dlpack_dtype_name(dtype) +
+                         " x " + std::to_string(dtype.lanes) +
+                         " lanes); view it as scalars with one more dimension");
+    }
+    if (dtype.bits < 8) {
+        throw DTypeError(
+            std::string(operand) + " has elements of " + std::to_string(dtype.bits) + " bits (" +
+            (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ? "padded" : "packed") +
+            "); cast it to int8 or float16");
+    }
+    for (const DTypeInfo& known : kDTypes) {
+        if (known.dlpack_code == dtype.code && known.bits == dtype.bits) return known.id;
+    }
+    refuse_dtype(dlpack_dtype_name(dtype), type, operand);
+}
+
+void check_rank(int64_t ndim, const char* operand) {
+    if (ndim <= kMaxDims) return;
+    throw ShapeError(std::string(operand) + " has " + std::to_string(ndim) +
+                     " dimensions; at most " + std::to_string(kMaxDims) +
+                     " are taken: merge batch dimensions with reshape");
+}
+
+// Once the address is known with its offset: an element must not straddle its own size.
+void check_alignment(const ArrayView& view, const char* operand) {
+    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0) return;
+    throw LayoutError(std::string(operand) + " is " + name(view.dtype) +
+                      " at an address that is no multiple of " +
+                      std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
+}
+
+void set_stride(ArrayView& view, int dim, int64_t bytes, const TypeInfo& type,
+                const char* operand) {
+    const int64_t size = size_of(view.dtype);
+    view.stride[dim] = bytes / size;
+    if (bytes % size == 0 || view.shape[dim] == 1) return;
+    const std::string copy = type.framework == Framework::numpy  ? "numpy.ascontiguousarray"
+                             : type.framework == Framework::cupy ? "cupy.ascontiguousarray"
+                                                                 : "a contiguous copy of ";
+    throw LayoutError(std::string(operand) + " has a stride of " + std::to_string(bytes) +
+                      " bytes in dimension " + std::to_string(dim) +
+                      ", no multiple of its element's " + std::to_string(size) + "; pass " + copy +
+                      "(" + operand + ")");
+}
+
+DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand) {
+    static const std::string native = "=|<";  // little-endian hosts only
+    if (native.find(dtype.byteorder()) == std::string::npos) {
+        throw DTypeError(std::string(operand) + " has swapped bytes (" +
+                         py::cast<std::string>(py::str(dtype)) + "); pass " + operand + ".astype(" +
+                         operand + ".dtype.newbyteorder('='))");
+    }
+    const auto bits = static_cast<int>(8 * dtype.itemsize());
+    const char kind = dtype.kind();
+    for (const DTypeInfo& known : kDTypes) {
+        const char known_kind = known.dlpack_code == kDLFloat ? 'f'
+                                : known.dlpack_code == kDLInt ? 'i'
+                                                              : 0;
+        if (known_kind == kind && known.bits == bits) return known.id;
+    }
+    // ml_dtypes registers its own. The object that had the name last is kept, to know it again.
+    static PyObject* bfloat16 = nullptr;
+    if (dtype.ptr() == bfloat16) return DType::bf16;
+    const std::string name = py::cast<std::string>(dtype.attr("name"));
+    if (name != "bfloat16") refuse_dtype(name, type, operand);
+    Py_XSETREF(bfloat16, py::object(dtype).release().ptr());
+    return DType::bf16;
+}
+
+}  // namespace tcgemm::python

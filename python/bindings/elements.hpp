@@ -1,0 +1,28 @@
+// What every protocol says of an array's elements, checked in one place. Messages begin with
+// `operand`.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <cstdint>
+
+#include "array_view.hpp"
+#include "frameworks.hpp"
+
+namespace tcgemm::python {
+
+// Throws DTypeError or UnsupportedError for what no operand has. `flags`: of a DLPack tensor.
+DType dtype_of(DLDataType dtype, std::uint64_t flags, const TypeInfo& type, const char* operand);
+DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand);
+
+// Throws ShapeError above kMaxDims dimensions.
+void check_rank(std::int64_t ndim, const char* operand);
+// Throws LayoutError where an element straddles its own size: once the address is known with its
+// offset.
+void check_alignment(const ArrayView& view, const char* operand);
+// Sets the stride of a dimension whose extent is set. Throws LayoutError where `bytes` is no
+// multiple of the element's size and the dimension is walked.
+void set_stride(ArrayView& view, int dim, std::int64_t bytes, const TypeInfo& type,
+                const char* operand);
+
+}  // namespace tcgemm::python
