@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <iterator>
+#include <new>
 
 #include "tcgemm/error.hpp"
 
@@ -23,7 +24,15 @@ constexpr const char* kClassNames[] = {"TcgemmError",   "InvalidArgument", "Shap
                                        "CudaError",     "TcgemmError"};
 static_assert(std::size(kClassNames) == static_cast<int>(ErrorCode::internal) + 1);
 
-PyObject* python_class(const Error& error) { return classes[static_cast<int>(error.code())]; }
+void set_library_error(const Error& error) {
+    const auto type = py::reinterpret_borrow<py::object>(classes[static_cast<int>(error.code())]);
+    const auto* text = dynamic_cast<const std::exception*>(&error);
+    py::object instance = type(text != nullptr ? text->what() : "unknown error");
+    if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
+        instance.attr("status") = cuda->status();
+    }
+    PyErr_SetObject(type.ptr(), instance.ptr());
+}
 
 }  // namespace
 
@@ -35,16 +44,28 @@ void register_errors() {
     py::register_exception_translator([](std::exception_ptr thrown) {
         try {
             if (thrown) std::rethrow_exception(thrown);
-        } catch (const CudaError& error) {
-            const py::object type = py::reinterpret_borrow<py::object>(python_class(error));
-            py::object instance = type(error.what());
-            instance.attr("status") = error.status();
-            PyErr_SetObject(type.ptr(), instance.ptr());
         } catch (const Error& error) {
-            const auto* text = dynamic_cast<const std::exception*>(&error);
-            PyErr_SetString(python_class(error), text != nullptr ? text->what() : "unknown error");
+            set_library_error(error);
         }
     });
+}
+
+void set_python_error() {
+    try {
+        throw;
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const py::builtin_exception& error) {
+        error.set_error();
+    } catch (const Error& error) {
+        set_library_error(error);
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
+    }
 }
 
 }  // namespace tcgemm::python

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "calls.hpp"
 #include "device_array.hpp"
 #include "errors.hpp"
 #include "product.hpp"
@@ -14,7 +15,7 @@ GemmScalars scalars(const py::object& alpha, const py::object& beta) {
     return {scalar_from_python(alpha, "alpha"), scalar_from_python(beta, "beta")};
 }
 
-// The arguments that matmul, gemm, plan and explain have in common, in the order of _api.py.
+// The arguments that gemm, plan and explain have in common, in the order of _api.py.
 #define TCGEMM_PRODUCT_PARAMETERS                                                               \
     const py::object &a, const py::object &b, const py::object &c, const py::object &out,       \
         const py::object &alpha, const py::object &beta, bool trans_a, bool trans_b,            \
@@ -22,14 +23,6 @@ GemmScalars scalars(const py::object& alpha, const py::object& beta) {
         const py::object &determinism, const py::object &stream
 #define TCGEMM_MODES \
     Modes { trans_a, trans_b, out_dtype, precision, accumulate, determinism }
-
-py::object multiply(TCGEMM_PRODUCT_PARAMETERS) {
-    Operands operands({a, b, c, out}, stream);
-    const GemmScalars factors = scalars(alpha, beta);
-    const Statement statement = state(operands, TCGEMM_MODES, factors);
-    const auto plan = cached_plan(statement.problem, operands.compute_device());
-    return execute(operands, statement, *plan, factors, nullptr);
-}
 
 std::unique_ptr<BoundPlan> make_plan(TCGEMM_PRODUCT_PARAMETERS) {
     return std::make_unique<BoundPlan>(Arrays{a, b, c, out}, TCGEMM_MODES, scalars(alpha, beta),
@@ -149,36 +142,6 @@ constexpr const char* kPlanDoc =
 
 Made by :func:`tcgemm.plan`. ``str(plan)`` tells each decision on a line of its own.)";
 
-constexpr const char* kExecuteDoc = R"(Compute the product.
-
-Parameters
-----------
-a, b, c : array, optional
-    Other operands instead of the bound ones: same shape, dtype, strides and device, and an
-    address at least as aligned.
-out : array, optional
-    Where the result goes. Default: the bound `out`; without one, a new array each time.
-alpha, beta : float, optional
-    Other factors. `beta` other than 0 needs a plan that was made with `c`.
-stream : optional
-    As in :func:`tcgemm.matmul`.
-
-Returns
--------
-array
-    `out`, or a new array of the framework of `a`.
-
-Raises
-------
-LayoutError
-    An array differs from the one that the plan was made for.
-
-Notes
------
-With `out` bound or given, and operands on the GPU, nothing is allocated and nothing waits: the
-call can be captured into a CUDA graph. A plan with a workspace runs one product at a time; a
-captured plan must not be executed elsewhere while its graph is replayed.)";
-
 // Shows Python's garbage collector the arrays of a plan: one of them may hold the plan in turn.
 void make_collectable(PyHeapTypeObject* heap_type) {
     PyTypeObject& type = heap_type->ht_type;
@@ -199,17 +162,9 @@ void make_collectable(PyHeapTypeObject* heap_type) {
 }
 
 void bind_plan(py::module_& module) {
-    const py::object none = py::none();
-    py::class_<BoundPlan>(module, "Plan", py::custom_type_setup(make_collectable), kPlanDoc)
-        .def(
-            "execute",
-            [](BoundPlan& self, const py::object& a, const py::object& b, const py::object& c,
-               const py::object& out, const py::object& alpha, const py::object& beta,
-               const py::object& stream) { return self.run({a, b, c, out}, alpha, beta, stream); },
-            py::arg("a") = none, py::arg("b") = none, py::arg("c") = none, py::arg("out") = none,
-            py::kw_only(), py::arg("alpha") = none, py::arg("beta") = none,
-            py::arg("stream") = none, kExecuteDoc)
-        .def_property_readonly(
+    py::class_<BoundPlan> plan(module, "Plan", py::custom_type_setup(make_collectable), kPlanDoc);
+    bind_calls(module, plan);
+    plan.def_property_readonly(
             "kernel", [](const BoundPlan& self) { return self.plan().kernel(); },
             "Name of the kernel (str).")
         .def_property_readonly(
@@ -247,7 +202,6 @@ PYBIND11_MODULE(_core, module) {
     register_errors();
     bind_device_array(module);
     bind_plan(module);
-    module.def("multiply", &multiply);
     module.def("plan", &make_plan);
     module.def("explain", &explain_product);
     module.def("explain_example", &explain_example);

@@ -15,6 +15,8 @@ Array = Any
 
 
 def _flag(value: Any, name: str) -> bool:
+    if value is False or value is True:
+        return value
     # Not bool(value): BLAS spells "not transposed" as "N", which is true.
     if isinstance(value, (int, np.bool_)) and value in (0, 1):
         return bool(value)
@@ -52,11 +54,16 @@ def matmul(
         What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
         they hold, so that nothing is lost. "tf32", "fp8_e4m3" and "fp8_e5m2" are names of versions
         to come.
-    accumulate : {"fp32", "fp16", "fp64", "int32"}, optional
+    accumulate : {"fp32", "promoted", "fp16", "fp64", "int32"}, optional
         What the products are summed in. Default: FP32 for fp16, bf16 and fp32, FP64 for fp64, INT32
-        for int8. "fp16" goes with precision fp16 only.
-    determinism : {"run_to_run"}
-        The same build, device model and problem give the same bits, on any stream or thread.
+        for int8. "promoted" (precisions fp16, bf16 and fp32) adds FP32 sums of at most 128 products
+        to a second FP32 accumulator: slower, and an error that hardly grows with K. "fp16" goes
+        with precision fp16 only.
+    determinism : {"run_to_run", "batch_invariant"}
+        "run_to_run": the same build, device model and problem give the same bits, on any stream or
+        thread. "batch_invariant": besides, a row of the result depends on the values of that row of
+        `a` (and `c`), on `b`, N, K and the arguments only: not on M, on the batch, on its place in
+        them, or on strides and addresses. A long K with few rows is slower then.
     stream : optional
         CUDA stream to compute on: a handle (int), a ``torch.cuda.Stream``, a ``cupy.cuda.Stream``,
         or an object with ``__cuda_stream__``. Default: the current stream of the framework of `a`.
@@ -99,7 +106,7 @@ def matmul(
     """
     return _core.multiply(
         a, b, None, out, 1.0, 0.0, False, False,
-        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        out_dtype if out_dtype is None else dtype_name(out_dtype), precision, accumulate, determinism, stream,
     )  # fmt: skip
 
 

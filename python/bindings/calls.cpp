@@ -1,0 +1,153 @@
+#include "calls.hpp"
+
+#include <array>
+#include <string>
+
+#include "errors.hpp"
+#include "product.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+py::object borrow(PyObject* object) { return py::reinterpret_borrow<py::object>(object); }
+
+// Runs `call`; what it throws becomes Python's exception.
+template <class Call>
+PyObject* guarded(const Call& call) {
+    try {
+        return call().release().ptr();
+    } catch (...) {
+        set_python_error();
+        return nullptr;
+    }
+}
+
+// The arguments of _api.py's calls, all by position.
+PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
+    return guarded([&] {
+        enum { a, b, c, out, alpha, beta, trans_a, trans_b, out_dtype, precision, accumulate };
+        enum { determinism = accumulate + 1, stream, arguments };
+        if (count != arguments) {
+            throw py::type_error("multiply() takes " + std::to_string(arguments) + " arguments");
+        }
+        const Modes modes = {args[trans_a] == Py_True, args[trans_b] == Py_True,
+                             borrow(args[out_dtype]),  borrow(args[precision]),
+                             borrow(args[accumulate]), borrow(args[determinism])};
+        Operands operands({borrow(args[a]), borrow(args[b]), borrow(args[c]), borrow(args[out])},
+                          args[stream]);
+        const GemmScalars factors = {scalar_from_python(args[alpha], "alpha"),
+                                     scalar_from_python(args[beta], "beta")};
+        const Statement statement = state(operands, modes, factors);
+        const auto plan = cached_plan(statement.problem, operands.compute_device());
+        return execute(operands, statement, *plan, factors, nullptr);
+    });
+}
+
+enum ExecuteArgument { kAlpha = kSlots, kBeta, kStream, kExecuteArguments };
+constexpr const char* kExecuteNames[kExecuteArguments] = {"a",     "b",    "c",     "out",
+                                                          "alpha", "beta", "stream"};
+std::array<PyObject*, kExecuteArguments> execute_names;  // interned, never freed
+
+int index_of_keyword(PyObject* keyword) {
+    for (int i = 0; i < kExecuteArguments; ++i) {
+        if (keyword == execute_names[i]) return i;
+    }
+    for (int i = 0; i < kExecuteArguments; ++i) {  // a name that nobody interned
+        if (PyUnicode_CompareWithASCIIString(keyword, kExecuteNames[i]) == 0) return i;
+    }
+    throw py::type_error("execute() got an unexpected keyword argument '" +
+                         py::cast<std::string>(py::str(keyword)) + "'");
+}
+
+PyObject* execute_plan(PyObject* self, PyObject* const* args, Py_ssize_t positional,
+                       PyObject* keywords) {
+    return guarded([&] {
+        if (!py::detail::is_holder_constructed(self)) {
+            throw py::type_error("this Plan was not made by tcgemm.plan()");
+        }
+        if (positional > kSlots) {
+            throw py::type_error("execute() takes a, b, c and out by position, but " +
+                                 std::to_string(positional) + " arguments were given");
+        }
+        std::array<PyObject*, kExecuteArguments> given{};
+        for (Py_ssize_t i = 0; i < positional; ++i) given[i] = args[i];
+        const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+        for (Py_ssize_t i = 0; i < named; ++i) {
+            const int index = index_of_keyword(PyTuple_GET_ITEM(keywords, i));
+            if (given[index] != nullptr) {
+                throw py::type_error("execute() got multiple values for argument '" +
+                                     std::string(kExecuteNames[index]) + "'");
+            }
+            given[index] = args[positional + i];
+        }
+        const auto value = [&](int index) {
+            return borrow(given[index] == nullptr ? Py_None : given[index]);
+        };
+        return py::handle(self).cast<BoundPlan&>().run(
+            {value(kA), value(kB), value(kC), value(kOut)}, value(kAlpha), value(kBeta),
+            value(kStream));
+    });
+}
+
+constexpr const char* kExecuteDoc =
+    R"(execute($self, /, a=None, b=None, c=None, out=None, *, alpha=None, beta=None, stream=None)
+--
+
+Compute the product.
+
+Parameters
+----------
+a, b, c : array, optional
+    Other operands instead of the bound ones: same shape, dtype, strides and device, and an
+    address at least as aligned.
+out : array, optional
+    Where the result goes. Default: the bound `out`; without one, a new array each time.
+alpha, beta : float, optional
+    Other factors. `beta` other than 0 needs a plan that was made with `c`.
+stream : optional
+    As in :func:`tcgemm.matmul`.
+
+Returns
+-------
+array
+    `out`, or a new array of the framework of `a`.
+
+Raises
+------
+LayoutError
+    An array differs from the one that the plan was made for.
+
+Notes
+-----
+With `out` bound or given, and operands on the GPU, nothing is allocated and nothing waits: the
+call can be captured into a CUDA graph. A plan with a workspace runs one product at a time; a
+captured plan must not be executed elsewhere while its graph is replayed.)";
+
+// CPython has one type for methods of every calling convention.
+template <class Function>
+PyCFunction as_method(Function* function) {
+    return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyMethodDef multiply_method = {"multiply", as_method(&multiply), METH_FASTCALL, nullptr};
+PyMethodDef execute_method = {"execute", as_method(&execute_plan), METH_FASTCALL | METH_KEYWORDS,
+                              kExecuteDoc};
+
+py::object checked(PyObject* made) {
+    if (made == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(made);
+}
+
+}  // namespace
+
+void bind_calls(py::module_& module, py::handle plan_class) {
+    for (int i = 0; i < kExecuteArguments; ++i) {
+        execute_names[i] = checked(PyUnicode_InternFromString(kExecuteNames[i])).release().ptr();
+    }
+    module.attr("multiply") = checked(
+        PyCFunction_NewEx(&multiply_method, nullptr, py::object(module.attr("__name__")).ptr()));
+    plan_class.attr("execute") = checked(
+        PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(plan_class.ptr()), &execute_method));
+}
+
+}  // namespace tcgemm::python
