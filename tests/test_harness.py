@@ -121,6 +121,7 @@ LAYOUTS = (
     Layout(reverse_rows=True),
     Layout("col", reverse_rows=True, reverse_cols=True, pad=2),
     Layout(batch_pad=7),
+    Layout("col", align=8, batch_pad=1, outer_batch_pad=8),
     Layout(size_one_stride=10**12),
 )
 

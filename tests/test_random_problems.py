@@ -5,7 +5,16 @@ from harness import Layout, data, round_to
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-LAYOUTS = st.builds(
+# Most of the first kind can be read where they lie, of the second most must be packed.
+REGULAR = st.builds(
+    Layout,
+    order=st.sampled_from(["row", "col"]),
+    align=st.sampled_from([8, 16, 64]),
+    pad=st.sampled_from([0, 0, 16]),
+    offset=st.sampled_from([0, 0, 16, 8]),
+    outer_batch_pad=st.sampled_from([0, 64]),
+)
+IRREGULAR = st.builds(
     Layout,
     order=st.sampled_from(["row", "col"]),
     pad=st.integers(0, 9),
@@ -14,9 +23,14 @@ LAYOUTS = st.builds(
     reverse_rows=st.booleans(),
     reverse_cols=st.booleans(),
     batch_pad=st.integers(0, 5),
+    outer_batch_pad=st.integers(0, 5),
     size_one_stride=st.sampled_from([None, None, 0, 7, 10**10]),
 )
-SIZES = st.one_of(st.integers(1, 40), st.sampled_from([63, 64, 65, 127, 128, 129, 200, 257]))
+LAYOUTS = st.one_of(REGULAR, IRREGULAR)
+SIZES = st.one_of(
+    st.integers(1, 40),
+    st.sampled_from([63, 64, 65, 127, 128, 129, 200, 255, 256, 257, 320, 384, 385, 513]),
+)
 SCALARS = st.integers(-3, 3)
 
 
@@ -32,7 +46,7 @@ def batches(draw):
 
 
 @settings(
-    max_examples=60,
+    max_examples=80,
     deadline=None,
     database=None,
     derandomize=True,

@@ -27,8 +27,36 @@ def test_b01_guard_bands(lab, mode, rng):
         lab.check(mode, a, b, c, beta=1, expect="exact", layouts=layouts, band=8192)
 
 
+@pytest.mark.parametrize("tile", [64, 128, 192, 256, 384])
+def test_n01_exact_int_sweep_around_tiles(lab, mode, rng, tile):
+    """One element less and more than whole tiles and k-blocks, in each dimension and in all."""
+    for less in (-1, 0, 1, 8):
+        size = tile + less
+        for m, n, k in ((size, 72, 136), (136, size, 72), (72, 136, size), (size, size, size)):
+            a, b, c = integers(rng, mode, (m, k), (k, n))
+            for order in ("row", "col"):
+                layouts = dict.fromkeys(OPERANDS, Layout(order, align=16))
+                lab.check(mode, a, b, c, alpha=2, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_b01_guard_bands_behind_k(lab, mode, rng):
+    """Aligned rows (columns) of K elements with NaN behind them, where the last k-block reaches."""
+    pairs = (("row", "col"), ("row", "row"), ("col", "col"))
+    for k in (1, 7, 8, 31, 33, 56, 63, 64, 65, 72, 120, 127, 128, 129, 191, 193, 250, 257):
+        a, b, _ = integers(rng, mode, (130, k), (k, 72))
+        for order_a, order_b in pairs:
+            # At least one element of NaN behind the last one of K, and whole vectors of it.
+            for pad in (1, 17, 64):
+                layouts = {
+                    "a": Layout(order_a, pad=pad, align=16),
+                    "b": Layout(order_b, pad=pad, align=16),
+                }
+                lab.check(mode, a, b, expect="exact", layouts=layouts)
+
+
 def test_b02_misaligned_ptr(lab, mode, rng):
-    for offset, (m, n, k) in itertools.product(range(1, 16), ((33, 31, 35), (64, 64, 64))):
+    shapes = ((33, 31, 35), (64, 64, 64), (136, 200, 192))
+    for offset, (m, n, k) in itertools.product(range(1, 16), shapes):
         a, b, c = integers(rng, mode, (m, k), (k, n))
         layouts = {
             "a": Layout(offset=offset, pad=1),
@@ -168,8 +196,9 @@ def test_b06_overlap_out(lab, mode, rng):
 
 @pytest.mark.modes(only=lambda mode: mode.default_output == mode.operand)
 def test_b06_c_may_be_the_output_itself(lab, mode, rng):
-    for layout in (ROW, COL, Layout(pad=3)):
-        a, b, c = integers(rng, mode, (33, 20), (20, 17))
+    shapes = ((33, 17, 20), (136, 264, 72))
+    for layout, (m, n, k) in itertools.product((ROW, COL, Layout(pad=3)), shapes):
+        a, b, c = integers(rng, mode, (m, k), (k, n))
         both = lab.place(c, layout, is_output=True)
         operands = (lab.place(a), lab.place(b))
         how = {"precision": mode.precision, "accumulate": mode.accumulate}
@@ -281,6 +310,22 @@ def test_batches_broadcast_like_numpy(lab, mode, rng):
         lab.check(mode, a, b, c, beta=1, expect="exact")
         layouts = {"a": COL, "b": Layout(batch_pad=5), "out": Layout("col", pad=2, batch_pad=1)}
         lab.check(mode, a, b, expect="exact", layouts=layouts)
+
+
+def test_batches_with_strides_of_their_own(lab, mode, rng):
+    """Two batch dimensions that no stride walks, or broadcast; every output dtype, C apart."""
+    plain, apart = Layout(align=16), Layout(align=16, batch_pad=16, outer_batch_pad=64)
+    pairs = (((2, 3), (2, 3)), ((2, 3), ()), ((), (2, 3)), ((2, 1), (2, 3)), ((2, 3), (1, 3)))
+    outs = itertools.cycle(mode.outputs)
+    for (m, n, k), (batch_a, batch_b) in itertools.product(((64, 128, 64), (130, 72, 136)), pairs):
+        a, b = data.integers(rng, mode, (*batch_a, m, k), (*batch_b, k, n))
+        c = rng.integers(-8, 8, (2, 3, m, n))
+        for a_order, layout in itertools.product(("row", "col"), (plain, apart)):
+            out = next(outs)
+            layouts = dict.fromkeys(OPERANDS, layout) | {"a": layout.with_(order=a_order)}
+            how = {"out_dtype": out, "layouts": layouts, "expect": "exact"}
+            lab.check(mode, a, b, **how)
+            lab.check(mode, a, b, round_to(c, out), beta=1, **how)
 
 
 def test_exact_bits_do_not_depend_on_the_layout(lab, mode, rng):

@@ -13,11 +13,13 @@ class Layout:
 
     order: str = "row"  # "row": unit column stride; "col": unit row stride
     pad: int = 0  # elements between the end of a row (or column) and the next
+    align: int = 1  # rows (or columns) start at multiples of so many elements
     step: int = 1  # elements from one element of a row (or column) to the next
     offset: int = 0  # elements from an address aligned to 256 bytes to the lowest element
     reverse_rows: bool = False  # negative row stride
     reverse_cols: bool = False
     batch_pad: int = 0  # elements between matrices of the batch
+    outer_batch_pad: int = 0  # the same between those of all but the last batch dimension
     broadcast_batch: bool = False  # batch stride 0: one matrix stands for all
     broadcast_rows: bool = False  # row stride 0: one row stands for all
     broadcast_cols: bool = False
@@ -51,6 +53,7 @@ def place(shape: Shape, layout: Layout) -> Placement:
     inner, outer = (cols, rows) if layout.order == "row" else (rows, cols)
     inner_stride = layout.step
     outer_stride = (max(inner, 1) - 1) * inner_stride + 1 + layout.pad
+    outer_stride += -outer_stride % layout.align
     if (layout.broadcast_cols and layout.order == "row") or (
         layout.broadcast_rows and layout.order == "col"
     ):
@@ -66,9 +69,10 @@ def place(shape: Shape, layout: Layout) -> Placement:
 
     batch_strides = [0] * len(batch)
     step = matrix_extent + layout.batch_pad
+    step += -step % layout.align
     for dim in reversed(range(len(batch))):
         batch_strides[dim] = 0 if layout.broadcast_batch else step
-        step *= max(batch[dim], 1)
+        step = step * max(batch[dim], 1) + layout.outer_batch_pad
 
     strides = [
         *batch_strides,
