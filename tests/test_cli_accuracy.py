@@ -129,6 +129,10 @@ def test_bounds_are_those_of_the_contract():
     assert bounds(MODES["fp32"], 100).hard == 100 * U32
     assert bounds(MODES["fp32"], 4).gate == 8 * U32
     assert bounds(MODES["fp64"], 100).gate == 20 * U64
+    assert bounds(MODES["fp16-promoted"], 10**6).gate == 64 * U32
+    assert bounds(MODES["bf16-promoted"], 100).hard == 200 * U32
+    assert bounds(MODES["fp32-promoted"], 100).gate == 20 * U32
+    assert bounds(MODES["fp32-promoted"], 10**6).gate == 64 * U32
     assert bounds(MODES["fp16-sum-fp16"], 100).hard == 27 * U16
     assert bounds(MODES["int8"], 100).hard == 0
 

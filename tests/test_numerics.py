@@ -251,5 +251,5 @@ def test_default_precision_is_that_of_the_operands(lab, mode, rng):
     run = lab.prepare(mode, a, b)
     names = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
     assert run.plan.precision == names.get(mode.compute, "int8")
-    assert run.plan.accumulate == names.get(mode.accumulator, "int32")
+    assert run.plan.accumulate == (mode.accumulate or names.get(mode.accumulator, "int32"))
     assert MODES[mode.name].default_output == run.plan.out_dtype

@@ -7,8 +7,6 @@ import pytest
 import tcgemm
 from harness import FAMILY_MODES, MODES, UNSUPPORTED, Lab, cuda, data, families, round_to
 
-CC = {"sm70_wmma": (7, 0), "simt": (7, 0), "host": None}
-
 
 def operands(mode, m=64, n=64, k=64):
     return round_to(np.ones((m, k)), mode.operand), round_to(np.ones((k, n)), mode.operand)
@@ -159,18 +157,28 @@ def test_e06_unsupported_sm(lab, monkeypatch):
 
 @pytest.mark.parametrize("capability", [(6, 1), (7, 0), (7, 5), (8, 0), (8, 9), (9, 0), (12, 0)])
 def test_e06_support_table_of_cards_that_are_not_here(capability):
-    """For each precision the first family whose code runs on the card, or a reason."""
+    """For each row the first family whose code runs on the card, or a reason."""
     architectures = {k["family"]: k["architectures"] for k in tcgemm.kernels()}
-    precisions = {"sm70_wmma": {"fp16"}, "simt": {"fp16", "bf16", "fp32", "fp64", "int8"}}
+    natural = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8", "float64": "fp64"}
+    sums = {"float64": "fp64", "int8": "int32"}
+    modes = {
+        (
+            m.operand,
+            m.precision or natural.get(m.operand, "fp32"),
+            m.accumulate or sums.get(m.compute, "fp32"),
+        ): m.name
+        for m in MODES.values()
+    }
     rows = tcgemm.supports(capability)
-    assert {row["precision"] for row in rows} >= precisions["simt"]
-    for row in rows:
+    found = {(row["operands"], row["precision"], row["accumulate"]): row for row in rows}
+    assert set(found) >= set(modes) - {("float64", "fp32", "fp32")}
+    for key, row in found.items():
         expected = [
             family
             for family in FAMILY_MODES
             if family in architectures
             and family != "host"
-            and row["precision"] in precisions[family]
+            and modes.get(key) in FAMILY_MODES[family]
             and families.runs_on(architectures[family], capability)
         ]
         assert row["family"] == (expected[0] if expected else ""), row

@@ -132,6 +132,7 @@ class Lab:
         trans_b: bool = False,
         band: int = BAND,
         filler: int | None = None,
+        determinism: str = "run_to_run",
     ) -> Run:
         """Operands by value: `a` is m x k and `b` k x n, whatever trans_a and trans_b say; where
         they are set, the transposed matrix is what is stored and handed over. C is NaN where none
@@ -165,6 +166,7 @@ class Lab:
             out_dtype=out_dtype,
             precision=mode.precision,
             accumulate=mode.accumulate,
+            determinism=determinism,
         )
         expected = self.family if np.prod(shape) else "none"  # an empty product needs no kernel
         assert plan.family == expected, (

@@ -45,8 +45,31 @@ def _fp32_accumulate_gate(k: int) -> float:
     return (0.2 * k + 8) * U32
 
 
+def _promoted_gate(k: int) -> float:
+    return 64 * U32
+
+
+def _fp32_hard(k: int) -> float:
+    return k * U32
+
+
 def _fp32_gate(k: int) -> float:
     return max(8.0, 2 * math.sqrt(k)) * U32
+
+
+def _promoted(name: str, operand: str, compute: str, precision: str | None = None) -> Mode:
+    """16-bit products, or FP32 ones with their own bounds where those are tighter."""
+    fp32 = compute == "float32"
+    return Mode(
+        name,
+        operand,
+        compute,
+        "float32",
+        _fp32_hard if fp32 else _fp32_accumulate_hard,
+        (lambda k: min(_fp32_gate(k), _promoted_gate(k))) if fp32 else _promoted_gate,
+        precision=precision,
+        accumulate="promoted",
+    )
 
 
 MODES = {
@@ -64,7 +87,7 @@ MODES = {
         Mode(
             "bf16", "bfloat16", "bfloat16", "float32", _fp32_accumulate_hard, _fp32_accumulate_gate
         ),
-        Mode("fp32", "float32", "float32", "float32", lambda k: k * U32, _fp32_gate),
+        Mode("fp32", "float32", "float32", "float32", _fp32_hard, _fp32_gate),
         Mode(
             "fp32_as_fp16",
             "float32",
@@ -88,7 +111,7 @@ MODES = {
             "float64",
             "float32",
             "float32",
-            lambda k: k * U32,
+            _fp32_hard,
             _fp32_gate,
             precision="fp32",
         ),
@@ -101,6 +124,11 @@ MODES = {
             lambda k: max(8.0, 2 * math.sqrt(k)) * U64,
         ),
         Mode("int8", "int8", "int8", "int32", None, outputs=("int32",)),
+        _promoted("fp16_promoted", "float16", "float16"),
+        _promoted("bf16_promoted", "bfloat16", "bfloat16"),
+        _promoted("fp32_promoted", "float32", "float32"),
+        _promoted("fp32_as_fp16_promoted", "float32", "float16", "fp16"),
+        _promoted("fp32_as_bf16_promoted", "float32", "bfloat16", "bf16"),
     )
 }
 
@@ -117,6 +145,4 @@ UNSUPPORTED = (
     {"precision": "tf32"},
     {"precision": "fp8_e4m3"},
     {"precision": "fp8_e5m2"},
-    {"accumulate": "promoted"},
-    {"determinism": "batch_invariant"},
 )

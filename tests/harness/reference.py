@@ -124,6 +124,7 @@ class ReferenceLibrary:
         out_dtype: str,
         precision: str | None,
         accumulate: str | None,
+        determinism: str,
     ) -> Any:
         modes = [
             m

@@ -53,7 +53,8 @@ constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
     ROW(fp8_e5m2)
 
 // What the products are summed in. `automatic`: FP32 for fp16, bf16 and fp32; FP64 for fp64; INT32
-// for int8. `promoted` adds partial sums to a second FP32 accumulator.
+// for int8. `promoted` adds FP32 sums of at most kPromotedK products to a second FP32 accumulator,
+// rounding to nearest: on tensor cores, which truncate, the error then hardly grows with K.
 #define TCGEMM_ACCUMULATES(ROW) \
     ROW(automatic)              \
     ROW(fp16)                   \
@@ -61,9 +62,12 @@ constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
     ROW(promoted)               \
     ROW(fp64)                   \
     ROW(int32)
+inline constexpr int kPromotedK = 128;
 
 // run_to_run: same build, device model and problem give the same bits, on any stream or thread.
-// batch_invariant: besides, a row of D does not depend on M, on the batch or on its place in it.
+// batch_invariant: besides, a row of D is a function of the values in that row of A and C and in B,
+// of alpha, beta, N, K, dtypes and precision. It does not depend on M, on the batch, on its place
+// in either, or on how operands lie in memory. (Which NaN a NaN is may differ.)
 #define TCGEMM_DETERMINISMS(ROW) \
     ROW(run_to_run)              \
     ROW(batch_invariant)

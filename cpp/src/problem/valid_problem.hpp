@@ -23,6 +23,12 @@ class ValidProblem {
     const GemmProblem& as_given() const { return given_; }
 
     bool transposed() const { return transposed_; }
+    // See Determinism. A kernel that accepts such a problem adds up the products of an element in
+    // an order that follows as_given().n, k, dtypes and precision alone. What decides that order,
+    // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
+    // alignment or transposed(). (Two kernels may serve one K and N only where they give the same
+    // bits.)
+    bool batch_invariant() const { return problem_.determinism == Determinism::batch_invariant; }
     DType compute_dtype() const { return compute_dtype_; }  // A and B are rounded to it
     std::int64_t batch_count() const { return batch_count_; }
     bool empty() const { return problem_.m == 0 || problem_.n == 0 || batch_count_ == 0; }

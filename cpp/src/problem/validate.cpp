@@ -120,13 +120,11 @@ Accumulate resolve_accumulate(Accumulate asked, Precision precision) {
     if (precision == Precision::int8) natural = Accumulate::int32;
     if (asked == Accumulate::automatic || asked == natural) return natural;
     if (asked == Accumulate::fp16 && precision == Precision::fp16) return asked;
-    if (asked == Accumulate::promoted && natural == Accumulate::fp32) {
-        throw UnsupportedError(
-            "accumulate promoted is not in tcgemm yet; leave it out (FP32 accumulator)");
-    }
+    if (asked == Accumulate::promoted && natural == Accumulate::fp32) return asked;
     throw InvalidArgument(std::string("accumulate ") + name(asked) +
                           " does not go with precision " + name(precision) + "; it takes " +
-                          name(natural) + (precision == Precision::fp16 ? " or fp16" : ""));
+                          name(natural) + (natural == Accumulate::fp32 ? " or promoted" : "") +
+                          (precision == Precision::fp16 ? " or fp16" : ""));
 }
 
 void check_output_dtype(const GemmProblem& p, DType compute) {
@@ -264,10 +262,6 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     GemmProblem& p = valid.problem_;
     valid.compute_dtype_ = resolve_compute_dtype(p);
     p.accumulate = resolve_accumulate(p.accumulate, p.precision);
-    if (p.determinism == Determinism::batch_invariant) {
-        throw UnsupportedError(
-            "determinism batch_invariant is not in tcgemm yet; run_to_run (the default) is");
-    }
     check_output_dtype(p, valid.compute_dtype_);
     check_alignment(p.a, "A");
     check_alignment(p.b, "B");

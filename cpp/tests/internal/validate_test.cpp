@@ -46,6 +46,19 @@ TEST(takes_the_precision_of_the_operands) {
     CHECK_EQ(resolved(DType::i8, DType::i8, DType::i32), "int8/int32/int8");
 }
 
+TEST(keeps_the_modes_that_are_asked_for) {
+    for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp32}) {
+        const ValidProblem v = ValidProblem::check(changed([&](GemmProblem& p) {
+            p.precision = precision;
+            p.accumulate = Accumulate::promoted;
+            p.determinism = Determinism::batch_invariant;
+        }));
+        CHECK_EQ(std::string(name(v->accumulate)), "promoted");
+        CHECK(v.batch_invariant());
+    }
+    CHECK(!ValidProblem::check(row_major(4, 5, 6)).batch_invariant());
+}
+
 TEST(names_what_is_wrong) {
     const auto check = [](const auto& change) { ValidProblem::check(changed(change)); };
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.m = -1; }), "m is -1");
@@ -68,9 +81,11 @@ TEST(names_what_is_wrong) {
                  "dtype of operand A has the value 200");
     CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.precision = Precision::tf32; }),
                  "tf32 is not in tcgemm yet");
-    CHECK_THROWS(UnsupportedError,
-                 check([](GemmProblem& p) { p.accumulate = Accumulate::promoted; }),
-                 "promoted is not in tcgemm yet");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) {
+                     p.precision = Precision::fp64;
+                     p.accumulate = Accumulate::promoted;
+                 }),
+                 "accumulate promoted does not go with precision fp64");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.accumulate = Accumulate::fp16; }),
                  "accumulate fp16 does not go with precision fp32");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.a.alignment = 3; }),

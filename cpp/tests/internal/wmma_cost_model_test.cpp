@@ -23,8 +23,10 @@ DeviceProperties h200() {
 }
 
 Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmma::RowCost& row,
-                  const DeviceProperties& device = h200()) {
+                  const DeviceProperties& device = h200(),
+                  Determinism determinism = Determinism::run_to_run) {
     GemmProblem problem;
+    problem.determinism = determinism;
     problem.m = m;
     problem.n = n;
     problem.k = k;
@@ -48,6 +50,15 @@ TEST(a_long_k_is_split_and_rows_of_partial_sums_are_padded) {
     const Schedule split = schedule(128, 126, 65536, kSmall);
     CHECK(split.split_k >= 16);
     CHECK_EQ(split.workspace_bytes, std::size_t(split.split_k) * 128 * 128 * 4);
+}
+
+TEST(batch_invariant_products_are_not_split) {
+    for (const std::int64_t m : {1, 128, 4096}) {
+        const Schedule whole =
+            schedule(m, 126, 65536, kSmall, h200(), Determinism::batch_invariant);
+        CHECK_EQ(whole.split_k, 1);
+        CHECK_EQ(whole.workspace_bytes, std::size_t{0});
+    }
 }
 
 TEST(a_short_k_is_not_split) {

@@ -95,6 +95,9 @@ MODES = {
     "fp32-as-fp16": Mode("float32", precision="fp16"),
     "fp32-as-bf16": Mode("float32", precision="bf16"),
     "fp16-sum-fp16": Mode("float16", accumulate="fp16"),
+    "fp16-promoted": Mode("float16", accumulate="promoted"),
+    "bf16-promoted": Mode("bfloat16", accumulate="promoted"),
+    "fp32-promoted": Mode("float32", accumulate="promoted"),
 }
 
 
@@ -113,8 +116,10 @@ def bounds(mode: Mode, k: int, compute_capability: tuple[int, int] | None = None
         return Bounds((k / 4 + 2) * U16, None)
     if compute == "float64":
         return Bounds(k * U64, max(8.0, 2 * math.sqrt(k)) * U64)
+    promoted = mode.accumulate_name == "promoted"
     if compute == "float32":
-        return Bounds(k * U32, max(8.0, 2 * math.sqrt(k)) * U32)
+        gate = max(8.0, 2 * math.sqrt(k))
+        return Bounds(k * U32, (min(64.0, gate) if promoted else gate) * U32)
     # Tensor cores truncate after alignment; Volta and Turing keep fewer bits than later ones.
     truncation = 3 if compute_capability is not None and compute_capability[0] == 7 else 2
-    return Bounds(truncation * k * U32, (0.2 * k + 8) * U32)
+    return Bounds(truncation * k * U32, (64.0 if promoted else 0.2 * k + 8) * U32)

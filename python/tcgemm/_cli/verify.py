@@ -100,7 +100,7 @@ def _climb(
 ) -> Iterator[dict[str, Any]]:
     """One mode and data set up the ladder of K."""
     mode = MODES[name]
-    if mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate is None:
+    if mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate_name != "fp16":
         mode = replace(mode, out_dtype="float32")  # rounding D would hide the sum's own error
     integer = mode.compute_dtype == "int8"
     if integer and data != "integers":

@@ -17,9 +17,10 @@ struct BlockKernel {
     using Pack = Packer<V, S, Compute>;
     static constexpr int kTileCols = S::kVectors * S::kWidth;
     static constexpr int kTile = S::kRows * kTileCols;
-    // Lanes of K that are summed at a time: a panel of A (kRows x 256 lanes) stays in the L1 cache.
-    // Part of the result's definition: the sum of such a block is rounded before it is added.
-    static constexpr int kBlockLanes = 256;
+    // Lanes of K that are summed at a time: a panel of A (kRows x 128 lanes) stays in the L1 cache.
+    // Part of the result's definition: the sum of such a block is rounded before it is added, which
+    // is what Accumulate::promoted asks for.
+    static constexpr int kBlockLanes = kPromotedK;
 
     static std::int64_t round_up(std::int64_t value, std::int64_t step) {
         return (value + step - 1) / step * step;

@@ -15,7 +15,10 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return std::string("computes in ") + name(compute) + ", not in " +
                name(problem.compute_dtype());
     }
-    if (problem->accumulate != accumulate) {
+    // FP32 sums are promoted anyway: see BlockKernel::kBlockLanes.
+    const bool promotes = accumulate == Accumulate::fp32;
+    if (problem->accumulate != accumulate &&
+        !(promotes && problem->accumulate == Accumulate::promoted)) {
         return std::string("accumulates in ") + name(accumulate) + ", not in " +
                name(problem->accumulate);
     }

@@ -19,8 +19,8 @@ using std::int64_t;
 constexpr std::size_t kCacheLine = 64;
 
 // The packed block of B is read once for each row of register tiles, and has to stay in the L2
-// cache: 384 KiB of the 1 MiB (Zen 4 and 5, Skylake-SP) or 512 KiB (Zen 2 and 3) that a core has.
-constexpr int64_t kBlockBBytes = 384 * 1024;
+// cache: 192 KiB of the 1 MiB (Zen 4 and 5, Skylake-SP) or 512 KiB (Zen 2 and 3) that a core has.
+constexpr int64_t kBlockBBytes = 192 * 1024;
 // Each block of B is packed once for so many rows of A at most.
 constexpr int64_t kMaxRows = 1024;
 // A block smaller than this spends more on packing than the balance between threads gains.
@@ -29,7 +29,7 @@ constexpr int64_t kMinRows = 64;
 constexpr double kWorkPerThread = 1e6;
 // Blocks of K that one thread sums before the sum is rounded into the total. Part of the result's
 // definition, like k_block.
-constexpr int64_t kBlocksPerSlab = 16;
+constexpr int64_t kBlocksPerSlab = 32;
 // Slabs that are summed side by side before they are added to the total: bounds the memory.
 constexpr int64_t kSlabsPerThread = 8;
 

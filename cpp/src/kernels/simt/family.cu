@@ -30,8 +30,10 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.efficiency = Policy::kEfficiency;
     cost.element_bytes = sizeof(typename Numbers::Element);
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
-    // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds.
-    cost.splits = Numbers::kAccumulate != Accumulate::fp16;
+    // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds; how many
+    // there are depends on the number of tiles, and shows in the bits of all but whole numbers.
+    cost.splits = Numbers::kAccumulate == Accumulate::int32 ||
+                  (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
     return best_schedule(problem, device, cost);
 }
 
@@ -51,6 +53,9 @@ constexpr KernelInfo kKernels[] = {
     row<Small<F16AccF16>>("simt_f16_acc_f16_32x32x8"),
     row<Large<BF16>>("simt_bf16_128x128x8"),
     row<Small<BF16>>("simt_bf16_32x32x8"),
+    row<Medium<Promoted<F32>>>("simt_f32_promoted_64x64x8"),
+    row<Medium<Promoted<F16>>>("simt_f16_promoted_64x64x8"),
+    row<Medium<Promoted<BF16>>>("simt_bf16_promoted_64x64x8"),
     row<Large<F64>>("simt_f64_128x128x8"),
     row<Medium<F64>>("simt_f64_64x64x8"),
     row<Small<F64>>("simt_f64_32x32x8"),

@@ -109,6 +109,18 @@ struct ThreadTile {
         }
     }
 
+    // Moves the sums of another tile here.
+    __device__ __forceinline__ void take(ThreadTile& from) {
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+            for (int j = 0; j < kN; ++j) {
+                add(acc[i][j], from.acc[i][j]);
+                from.acc[i][j] = Acc(0);
+            }
+        }
+    }
+
     // Calls store(row, col, group) for each group of neighbours in a row, by the block's rows and
     // columns. A loop over rows that shifts the accumulators keeps the code of `store` small
     // without indexing registers at run time.
@@ -180,6 +192,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     using Numbers = typename Policy::Numbers;
     using Element = typename Numbers::Element;
     using Shared = SharedMemory<Policy>;
+    constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
+    constexpr int kPromotedTiles = kPromotedK / Policy::kBlockK;
     __shared__ Shared shared;
 
     for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
@@ -203,7 +217,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
 
         // Main loop: global memory -> registers -> shared memory runs one k-tile ahead. Loads past
         // the end read nothing and give zeros.
-        ThreadTile<Policy> tile;
+        ThreadTile<Policy> tile, promoted;
         const auto load = [&] {
             const int inside = static_cast<int>(min(k_left, std::int64_t{Policy::kBlockK}));
             load_a.load(inside);
@@ -222,11 +236,14 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             load();
             tile.multiply(shared.a[stage], shared.b[stage]);
             store(stage ^ 1);
+            if constexpr (kPromotes) {
+                if (tiles % kPromotedTiles == 1) promoted.take(tile);  // and with the last k-tile
+            }
         }
 
         // Where the tile lies is computed again: kept, it would cost registers in the main loop.
         asm volatile("" : "+l"(index));
-        write_tile<Policy>(tile, args, work, epilogue, index);
+        write_tile<Policy>(kPromotes ? promoted : tile, args, work, epilogue, index);
     }
 }
 

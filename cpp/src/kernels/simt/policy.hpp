@@ -48,6 +48,11 @@ struct BF16 {
     using Result = float;
     static constexpr double kFmaPerCycle = 128;
 };
+// The same with a second accumulator, to which sums of kPromotedK products are added.
+template <class Numbers>
+struct Promoted : Numbers {
+    static constexpr Accumulate kAccumulate = Accumulate::promoted;
+};
 struct F64 {
     static constexpr DType kDType = DType::f64;
     static constexpr Accumulate kAccumulate = Accumulate::fp64;

@@ -61,7 +61,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     return total;
 }
 
-// The split with the least cost.
+// The split with the least cost. A split that follows the number of tiles shows in the bits.
 inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
     const double part_bytes = 4.0 * static_cast<double>(problem->m) *
@@ -69,7 +69,8 @@ inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                               static_cast<double>(problem.batch_count());
     Schedule best;
     best.cost_us = cost_us(row, problem, device, 1);
-    for (int splits = 2; splits <= kMaxSplits && part_bytes * splits <= kMaxWorkspaceBytes &&
+    const int max_splits = problem.batch_invariant() ? 1 : kMaxSplits;
+    for (int splits = 2; splits <= max_splits && part_bytes * splits <= kMaxWorkspaceBytes &&
                          problem->k >= std::int64_t{splits} * 4 * row.tile.block_k;
          splits += std::max(1, splits / 4)) {
         const double cost = cost_us(row, problem, device, splits);

@@ -13,6 +13,10 @@ namespace {
 // 8192: 512 up to 4 % faster than 1024, 2048 slower than both.
 constexpr int kBandRows = 512;
 
+// The last k-block is summed first: rows of another depth give other bits. The batch-invariant ones
+// are those that the largest problems need.
+constexpr int kInvariantBlockK = 32;
+
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class Row>
@@ -30,6 +34,10 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     if (problem->accumulate != kAccumulate) {
         return std::string("accumulates in ") + name(kAccumulate) + ", the problem asks for " +
                name(problem->accumulate);
+    }
+    if (problem.batch_invariant() && Row::tile.block_k != kInvariantBlockK) {
+        return "sums K in blocks of " + std::to_string(Row::tile.block_k) +
+               ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
     }
     if (problem->epilogue != Epilogue::linear) {
         return std::string("has no epilogue ") + name(problem->epilogue);

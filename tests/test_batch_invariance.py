@@ -1,0 +1,143 @@
+"""determinism="batch_invariant": a row of D is a function of that row of A and C, B, N and K alone.
+
+It does not depend on M, on the batch, on its place in either, or on how operands lie in memory.
+"""
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, ROW, Layout, bits_of, cuda, data, round_to
+from harness.dlpack import CUDA, RawArray
+
+N, K = 40, 2100  # few columns and a long K: where a kernel would split it by the number of tiles
+LARGEST = 4096
+ROWS = (*range(1, 301), LARGEST)
+HOW = {"determinism": "batch_invariant"}
+
+
+def rows_of(operand, first, count):
+    """Some rows of a guarded row-major operand, as an array of their own."""
+    if not isinstance(operand.array, RawArray):
+        return operand.array[first : first + count]
+    whole = operand.array
+    stride = whole.strides[0]
+    address = operand.address + first * stride * operand.format.numpy.itemsize
+    shape, strides = (count, whole.shape[1]), (stride, 1)
+    return RawArray(operand, address, operand.format, shape, strides, (CUDA, 0))
+
+
+def arguments(mode):
+    return {"precision": mode.precision, "accumulate": mode.accumulate, **HOW}
+
+
+def test_d03_batch_invariant_rows(lab, mode, rng):
+    """Every M from 1 to 300, and 4096: rows from the top and from the middle of the same A."""
+    values = data.signed(rng, mode, (LARGEST, K), (K, N))
+    a, b = (lab.place(x) for x in values)
+    # By default K is split for few rows, and their bits are others: else this would show nothing.
+    if lab.on_gpu and mode.accumulator not in ("float16", "int32"):
+        plan = tcgemm.plan(
+            rows_of(a, 0, 1), b.array, **{**arguments(mode), "determinism": "run_to_run"}
+        )
+        assert plan.split_k > 1
+    expected = None
+    for m in reversed(ROWS):
+        for first in {0, 7 * m % (LARGEST - m + 1)}:
+            out = lab.place_output((m, N), mode.default_output)
+            plan = tcgemm.plan(rows_of(a, first, m), b.array, out=out.array, **arguments(mode))
+            assert plan.family == lab.family
+            plan.execute()
+            if lab.on_gpu:
+                cuda.synchronize()
+            got = out.read("out")
+            if expected is None:
+                expected = bits_of(got)
+            assert (bits_of(got) == expected[first : first + m]).all(), (m, first, plan.kernel)
+
+
+def test_d03_batch_invariant_rows_of_every_layout(lab, mode, rng):
+    """M changes leading dimensions too, and which of D and its transpose is computed."""
+    k = 1300
+    values, b = data.signed(rng, mode, (300, k), (k, N))
+    c = round_to(rng.integers(-8, 8, (300, N)), mode.default_output)
+    orders = ((ROW, ROW, ROW), (COL, ROW, COL), (ROW, COL, COL), (COL, COL, Layout(step=2)))
+    alpha, beta = (3, -2) if mode.operand == "int8" else (0.75, -1.5)
+    for scalars, addend in (((alpha, 0.0), None), ((alpha, beta), c)):
+        expected = None
+        for m in (300, 129, 65, 64, 16, 3, 2, 1):
+            for order_a, order_b, order_out in orders:
+                run = lab.prepare(
+                    mode,
+                    values[:m],
+                    b,
+                    None if addend is None else addend[:m],
+                    alpha=scalars[0],
+                    beta=scalars[1],
+                    layouts={"a": order_a, "b": order_b, "c": order_b, "out": order_out},
+                    **HOW,
+                )
+                got = bits_of(run.execute())
+                expected = got if expected is None else expected
+                assert (got == expected[:m]).all(), (m, run.plan.kernel)
+
+
+def test_d04_batch_position(lab, mode, rng):
+    """One product in each place of a batch, among random neighbours and among NaN."""
+    m, k = 33, 1300
+    a, b = data.signed(rng, mode, (m, k), (k, N))
+    alone = bits_of(lab.prepare(mode, a, b, **HOW).execute())
+    for shape in ((1,), (2,), (3, 5), (40,)):
+        others, other_b = data.signed(rng, mode, (*shape, m, k), (*shape, k, N))
+        if mode.operand != "int8":
+            others[::2] = np.nan
+        last = tuple(size - 1 for size in shape)
+        for place in {(0,) * len(shape), tuple(size // 2 for size in shape), last}:
+            batch_a, batch_b = others.copy(), other_b.copy()
+            batch_a[place], batch_b[place] = a, b
+            layouts = {"a": Layout(batch_pad=3), "out": Layout(batch_pad=1)}
+            for second, how in ((batch_b, {}), (batch_b, {"layouts": layouts}), (b, {})):
+                run = lab.prepare(mode, batch_a, second, **how, **HOW)
+                got = bits_of(run.execute())
+                assert (got[place] == alone).all(), (shape, place, run.plan.kernel)
+
+
+def test_d05_pointer_class_of_batch_invariant_products(lab, mode, rng):
+    """Every base offset of 0 to 15 elements and every layout: the same bits."""
+    a, b = data.signed(rng, mode, (65, 700), (700, 66))
+    expected = lab.check(mode, a, b, **HOW).bits
+    layouts = [Layout(offset=offset) for offset in range(16)]
+    layouts += [COL, Layout(pad=1), Layout("col", pad=3), Layout(step=2), Layout(reverse_rows=True)]
+    for layout in layouts:
+        for names in (("a", "b", "out"), ("a",), ("b",), ("out",)):
+            got = lab.check(mode, a, b, layouts=dict.fromkeys(names, layout), **HOW)
+            assert (got.bits == expected).all(), (layout, names)
+
+
+def test_d03_kernels_that_take_a_batch_invariant_product_agree(lab, mode, rng, monkeypatch):
+    """M may choose among them: each gives the same bits, whatever its tile."""
+    problems = [data.signed(rng, mode, (150, k), (k, n)) for n, k in ((N, K), (300, 130), (1, 9))]
+    expected = [bits_of(lab.prepare(mode, a, b, **HOW).execute()) for a, b in problems]
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
+    accepted = 0
+    for kernel in tcgemm.kernels():
+        if kernel["family"] != lab.family:
+            continue
+        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+        for (a, b), bits in zip(problems, expected, strict=True):
+            try:
+                run = lab.prepare(mode, a, b, **HOW)
+            except tcgemm.NoKernelError:
+                continue
+            accepted += 1
+            assert (bits_of(run.execute()) == bits).all(), kernel["name"]
+    assert accepted >= len(problems)
+
+
+@pytest.mark.parametrize("k", data.LONG_K)
+def test_n04_positive_longk_in_one_piece(lab, mode, rng, k):
+    """K is not split: nothing but the accumulators keeps the error small."""
+    if mode.accumulator == "float16":
+        return  # no gate is set
+    a, b = data.positive(rng, mode, (13, k), (k, 5))
+    out = {"float64": "float64", "int32": "int32"}.get(mode.accumulator, "float32")
+    lab.check(mode, a, b, out_dtype=out, expect="gate", **HOW)
