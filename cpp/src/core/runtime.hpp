@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "tcgemm/device.hpp"
@@ -36,6 +37,19 @@ void record_event(EventHandle event, StreamHandle stream);
 void synchronize_event(EventHandle event);
 void wait_event(StreamHandle stream, EventHandle event);
 float elapsed_ms(EventHandle start, EventHandle stop);
+
+// How the copy engine of sm_90 sees a tensor: up to five dimensions, the inner one contiguous;
+// boxes of inner x outer elements lie in shared memory with rows of 128 bytes, swizzled. Elements
+// outside are read as 0 and not written.
+struct TensorMapShape {
+    void* address = nullptr;            // a multiple of 16
+    int element_bytes = 2;              // 2 or 4
+    std::int64_t extent[5] = {};        // elements
+    std::int64_t stride_bytes[4] = {};  // of dimensions 1 to 4; multiples of 16, below 2^40
+    int box[2] = {};                    // elements, at most 256; the inner one fills 128 bytes
+};
+// Writes the 128 bytes of a CUtensorMap, aligned to 64. Throws CudaError.
+void encode_tensor_map(void* map, const TensorMapShape& shape);
 
 // After a kernel launch: throws CudaError that names the kernel, and says so where the error is of
 // an earlier kernel. Reads and clears the error.

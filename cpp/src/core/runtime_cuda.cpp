@@ -1,3 +1,4 @@
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <mutex>
@@ -199,6 +200,54 @@ float elapsed_ms(EventHandle start, EventHandle stop) {
     float milliseconds = 0;
     TCGEMM_CHECK(cudaEventElapsedTime(&milliseconds, start, stop));
     return milliseconds;
+}
+
+namespace {
+
+// A function of the driver, which is found at run time: the library is not linked with it.
+using PFN_TensorMapEncode = decltype(&cuTensorMapEncodeTiled);
+PFN_TensorMapEncode tensor_map_encoder() {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    constexpr const char* kName = "cuTensorMapEncodeTiled";
+#if CUDART_VERSION >= 12050
+    TCGEMM_CHECK(
+        cudaGetDriverEntryPointByVersion(kName, &function, 12000, cudaEnableDefault, &found));
+#else
+    TCGEMM_CHECK(cudaGetDriverEntryPoint(kName, &function, cudaEnableDefault, &found));
+#endif
+    if (found != cudaDriverEntryPointSuccess) {
+        throw CudaError(std::string("the NVIDIA driver has no ") + kName +
+                            "; it must be of version 525 or newer",
+                        cudaErrorSymbolNotFound);
+    }
+    return reinterpret_cast<PFN_TensorMapEncode>(function);
+}
+
+}  // namespace
+
+void encode_tensor_map(void* map, const TensorMapShape& shape) {
+    static const PFN_TensorMapEncode encode = tensor_map_encoder();
+    constexpr int kRank = 5;
+    cuuint64_t extents[kRank], strides[kRank - 1];
+    for (int dim = 0; dim < kRank; ++dim) extents[dim] = static_cast<cuuint64_t>(shape.extent[dim]);
+    for (int dim = 0; dim < kRank - 1; ++dim) {
+        strides[dim] = static_cast<cuuint64_t>(shape.stride_bytes[dim]);
+    }
+    const cuuint32_t box[kRank] = {static_cast<cuuint32_t>(shape.box[0]),
+                                   static_cast<cuuint32_t>(shape.box[1]), 1, 1, 1};
+    const cuuint32_t element_strides[kRank] = {1, 1, 1, 1, 1};
+    // Copies move bits: the element's type only says its size.
+    const CUtensorMapDataType type =
+        shape.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    const CUresult result =
+        encode(static_cast<CUtensorMap*>(map), type, kRank, shape.address, extents, strides, box,
+               element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (result != CUDA_SUCCESS) {
+        throw CudaError("cuTensorMapEncodeTiled failed with CUresult " + std::to_string(result),
+                        static_cast<int>(result));
+    }
 }
 
 void check_launch(const char* kernel_name) {

@@ -1,0 +1,195 @@
+// Measures every kernel of a GPU family, with every split of K, beside what its cost model says:
+// the data that a cost model is fitted to. A table on stdout, tab separated.
+//
+//   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
+//
+// A shape is MxNxK, "/B" behind it: B batches. FP32 output: f16:f32 as the dtype.
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/runtime.hpp"
+#include "dispatch/registry.hpp"
+#include "tcgemm/tcgemm.hpp"
+
+namespace {
+
+using namespace tcgemm;
+
+#define CHECK(call)                                                               \
+    do {                                                                          \
+        const cudaError_t status_ = (call);                                       \
+        if (status_ != cudaSuccess) {                                             \
+            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status_)); \
+            std::exit(1);                                                         \
+        }                                                                         \
+    } while (0)
+
+// N(0, 1) of a hash of the index: zeros run faster and prove nothing.
+__device__ float normal(std::uint64_t x) {
+    x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    const float u = (static_cast<float>(x & 0xffffff) + 1.0f) / 16777217.0f;
+    const float v = static_cast<float>(x >> 40) / 16777216.0f;
+    return sqrtf(-2.0f * logf(u)) * cospif(2.0f * v);
+}
+template <class T>
+__global__ void fill(T* data, std::int64_t count) {
+    for (std::int64_t i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll) {
+        data[i] = static_cast<T>(normal(static_cast<std::uint64_t>(i)));
+    }
+}
+
+struct Shape {
+    std::int64_t m = 0, n = 0, k = 0, batch = 1;
+};
+
+Shape parse(const char* text) {
+    Shape shape;
+    char* end = nullptr;
+    shape.m = std::strtoll(text, &end, 10);
+    shape.n = std::strtoll(end + 1, &end, 10);
+    shape.k = std::strtoll(end + 1, &end, 10);
+    if (*end == '/') shape.batch = std::strtoll(end + 1, &end, 10);
+    return shape;
+}
+
+MatrixView view(void* data, DType dtype, char layout, std::int64_t rows, std::int64_t cols) {
+    MatrixView result;
+    result.data = data;
+    result.dtype = dtype;
+    result.row_stride = layout == 'n' ? cols : 1;
+    result.col_stride = layout == 'n' ? 1 : rows;
+    result.batch_stride[0] = rows * cols;
+    return result;
+}
+
+Operand operand(const MatrixView& v) {
+    Operand result;
+    result.dtype = v.dtype;
+    result.row_stride = v.row_stride;
+    result.col_stride = v.col_stride;
+    result.batch_stride[0] = v.batch_stride[0];
+    return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 5)
+        return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
+    const std::string family = argv[1], dtypes = argv[2], layout = argv[3];
+    const DType dtype = dtypes.rfind("bf16", 0) == 0 ? DType::bf16 : DType::f16;
+    const DType result = dtypes.find(":f32") != std::string::npos ? DType::f32 : dtype;
+    const int item = 2;
+    const DeviceProperties& device = properties(Device::cuda(0));
+    constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
+    char *pool = nullptr, *workspace = nullptr, *output = nullptr;
+    CHECK(cudaMalloc(&pool, kPool));
+    CHECK(cudaMalloc(&workspace, kWorkspace));
+    CHECK(cudaMalloc(&output, kOutput));
+    if (dtype == DType::bf16) {
+        fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
+    } else {
+        fill<<<1024, 256>>>(reinterpret_cast<__half*>(pool), kPool / item);
+    }
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    cudaEvent_t start, stop;
+    CHECK(cudaEventCreate(&start));
+    CHECK(cudaEventCreate(&stop));
+    CHECK(cudaDeviceSynchronize());
+
+    std::printf("shape\tkernel\tsplit\tchosen\tmodel_us\tus\ttflops\n");
+    for (int arg = 4; arg < argc; ++arg) {
+        const Shape shape = parse(argv[arg]);
+        GemmProblem problem;
+        problem.m = shape.m;
+        problem.n = shape.n;
+        problem.k = shape.k;
+        problem.batch_rank = 1;
+        problem.batch_shape[0] = shape.batch;
+        const std::int64_t size_a = shape.m * shape.k * shape.batch,
+                           size_b = shape.k * shape.n * shape.batch;
+        const std::int64_t set = (size_a + size_b + 127) / 64 * 64;  // elements
+        const int sets = static_cast<int>(std::clamp<std::int64_t>(
+            std::min<std::int64_t>(kPool / item / set, (128ll << 20) / (set * item) + 1), 1, 64));
+        GemmArgs args;
+        args.m = shape.m;
+        args.n = shape.n;
+        args.k = shape.k;
+        args.batch.rank = shape.batch > 1 ? 1 : 0;
+        args.batch.count = args.batch.extent[0] = shape.batch;
+        args.a = view(pool, dtype, layout[0], shape.m, shape.k);
+        args.b = view(pool, dtype, layout[1], shape.k, shape.n);
+        args.d = args.c = view(output, result, 'n', shape.m, shape.n);
+        args.workspace = workspace;
+        problem.a = operand(args.a);
+        problem.b = operand(args.b);
+        problem.c = problem.d = operand(args.d);
+        const ValidProblem valid = ValidProblem::check(problem);
+        for (const RegisteredFamily& entry : registered_families()) {
+            if (family != entry.name) continue;
+            for (int row = 0; row < entry.family->kernel_count; ++row) {
+                const KernelInfo& kernel = entry.family->kernels[row];
+                if (!kernel.rejects(valid, device).empty()) continue;
+                const Schedule chosen = kernel.schedule(valid, device);
+                std::vector<int> splits = {1};
+                for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
+                    const double bytes = 4.3 * s * ((shape.m + 255) / 256 * 256.0) *
+                                         ((shape.n + 255) / 256 * 256.0) * shape.batch;
+                    const std::int64_t blocks =
+                        (shape.m + kernel.tile.block_m - 1) / kernel.tile.block_m *
+                        ((shape.n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
+                    if (s * 128 <= shape.k && bytes < kWorkspace && blocks <= 2 * device.sm_count)
+                        splits.push_back(s);
+                }
+                if (std::find(splits.begin(), splits.end(), chosen.split_k) == splits.end()) {
+                    splits.push_back(chosen.split_k);
+                }
+                for (const int split : splits) {
+                    Schedule schedule = chosen;
+                    schedule.split_k = split;
+                    int next = 0;
+                    const auto run = [&](int times) {
+                        for (int i = 0; i < times; ++i) {
+                            args.a.data = pool + next * set * item;
+                            args.b.data = pool + (next * set + (size_a + 63) / 64 * 64) * item;
+                            next = (next + 1) % sets;
+                            kernel.launch(args, schedule, stream);
+                        }
+                    };
+                    const auto timed = [&](int times) {
+                        CHECK(cudaEventRecord(start, stream));
+                        run(times);
+                        CHECK(cudaEventRecord(stop, stream));
+                        CHECK(cudaEventSynchronize(stop));
+                        float ms = 0;
+                        CHECK(cudaEventElapsedTime(&ms, start, stop));
+                        return 1e3 * ms / times;
+                    };
+                    run(2);
+                    const double guess = timed(3);
+                    const int times = static_cast<int>(std::clamp(4000.0 / guess, 3.0, 200.0));
+                    std::vector<double> rounds;
+                    for (int i = 0; i < 3; ++i) rounds.push_back(timed(times));
+                    std::sort(rounds.begin(), rounds.end());
+                    const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
+                    std::printf("%s\t%s\t%d\t%d\t%.2f\t%.2f\t%.1f\n", argv[arg], kernel.name, split,
+                                split == chosen.split_k, chosen.cost_us, rounds[1],
+                                flop / rounds[1] * 1e-6);
+                    std::fflush(stdout);
+                }
+            }
+        }
+    }
+    return 0;
+}

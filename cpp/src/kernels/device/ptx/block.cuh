@@ -1,0 +1,53 @@
+// Registers, barriers and memory order of warpgroups and clusters (sm_90).
+#pragma once
+
+#include <cstdint>
+
+namespace tcgemm::device::ptx {
+
+// The warpgroup gives registers back, or waits until it has so many a thread.
+template <int kRegisters>
+__device__ __forceinline__ void shrink_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ __forceinline__ void grow_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+// One of the block's 16 barriers, for the `threads` that name it. 0 is __syncthreads().
+__device__ __forceinline__ void named_barrier(int index, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(index), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ std::uint32_t cluster_rank() {
+    std::uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+__device__ __forceinline__ void synchronize_cluster() {
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;\n"
+        "barrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+}
+
+__device__ __forceinline__ void store_release(std::uint64_t* address, std::uint64_t value) {
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
+}
+__device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* address) {
+    std::uint64_t value;
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+
+// Four 8 x 8 matrices of 16-bit elements from the registers of a warp (each lane holds two
+// neighbours of each) to shared memory; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void store_matrices(std::uint32_t shared, const std::uint32_t (&r)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+}  // namespace tcgemm::device::ptx

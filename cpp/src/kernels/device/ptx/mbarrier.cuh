@@ -1,0 +1,61 @@
+// Barriers in shared memory that count arrivals and bytes of bulk copies (sm_90).
+#pragma once
+
+#include <cstdint>
+
+namespace tcgemm::device::ptx {
+
+__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// A phase ends when `arrivals` threads have arrived and all bytes that were announced are there.
+__device__ __forceinline__ void init_barrier(std::uint32_t barrier, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+
+// Makes init_barrier visible to the copy engine and to the other blocks of the cluster.
+__device__ __forceinline__ void fence_barrier_init() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void arrive_and_expect_bytes(std::uint32_t barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+                 : "memory");
+}
+
+__device__ __forceinline__ void arrive(std::uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Arrives at the barrier that has this address in block `rank` of the cluster. Publishes what the
+// thread did to its own block only; a wider scope would cost a fence of the whole GPU.
+__device__ __forceinline__ void arrive_in_cluster(std::uint32_t barrier, std::uint32_t rank) {
+    asm volatile(
+        "{\n"
+        "  .reg .b32 remote;\n"
+        "  mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "  mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+        "}\n" ::"r"(barrier),
+        "r"(rank)
+        : "memory");
+}
+
+// Waits for the end of the phase with this parity. Phases count from 0: waiting for parity 1 of a
+// fresh barrier returns at once.
+__device__ __forceinline__ void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) {
+    std::uint32_t done = 0;
+    do {
+        asm volatile(
+            "{\n"
+            "  .reg .pred done;\n"
+            "  mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+            "  selp.b32 %0, 1, 0, done;\n"
+            "}\n"
+            : "=r"(done)
+            : "r"(barrier), "r"(parity)
+            : "memory");
+    } while (!done);
+}
+
+}  // namespace tcgemm::device::ptx

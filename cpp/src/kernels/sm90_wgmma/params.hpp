@@ -1,0 +1,46 @@
+// What a launch hands to the kernel, and what the host must prepare for it.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "kernels/device/tile_scheduler.cuh"
+#include "kernels/epilogue/linear.hpp"
+#include "kernels/gemm_args.hpp"
+
+namespace tcgemm::sm90_wgmma {
+
+inline constexpr int kBatchDims = 3;  // that a tensor map has room for
+
+// How a block's tile of A or B comes into shared memory: boxes side by side along m or n. What lies
+// behind the matrix is not loaded: rows of A or columns of B that nobody stores may hold anything.
+struct BoxPlan {
+    int boxes = 0;
+    int extent = 0;                   // of a box along m or n
+    int bytes = 0;                    // of a box
+    int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
+};
+
+// K in `count` parts, computed by different blocks; `workspace` holds the partial sums.
+struct KSplit {
+    int count = 1;
+    int group = 1;            // parts that one block adds up; the last one of a group does
+    std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
+    float* partials = nullptr;
+    std::uint64_t* flags = nullptr;
+};
+
+struct Params {
+    CUtensorMap a, b, d;
+    BoxPlan load_a, load_b;
+    GemmArgs args;
+    epilogue::Linear<float> epilogue;
+    device::TileScheduler scheduler;  // of clusters' tiles: `cluster` tiles of rows each
+    KSplit split;
+    int k_blocks;
+    int cluster;            // blocks along M that share B
+    bool stores_by_tensor;  // D goes out by the copy engine
+};
+
+}  // namespace tcgemm::sm90_wgmma

@@ -1,0 +1,135 @@
+// How the warps of a block pass tiles to each other, and which work they do.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/ptx/block.cuh"
+#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/sm90_wgmma/params.hpp"
+#include "kernels/sm90_wgmma/policy.hpp"
+
+namespace tcgemm::sm90_wgmma {
+
+namespace ptx = device::ptx;
+
+// The thread's index within its warpgroup, read anew: what the compiler derives from it stays
+// inside the epilogue. Kept in registers over the main loop, it would not leave room for
+// accumulators.
+__device__ __forceinline__ int thread_in_warpgroup() {
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread % kWarpgroup;
+}
+
+// Shared memory: stages | staging of the epilogue | barriers. Addresses of the shared window.
+template <class Policy>
+struct SharedMemory {
+    static constexpr int kBytes = kAlignment + kStagesBytes +
+                                  kConsumers * kStagings * kStagingBytes +
+                                  (2 * Policy::kStages + Policy::kGroups) * 8;
+    std::uint32_t base;
+
+    __device__ std::uint32_t a(int stage) const {
+        return base + stage * (Policy::kBytesA + Policy::kBytesB);
+    }
+    __device__ std::uint32_t b(int stage) const { return a(stage) + Policy::kBytesA; }
+    __device__ std::uint32_t staging(int consumer, int turn) const {
+        return base + kStagesBytes + (consumer * kStagings + turn) * kStagingBytes;
+    }
+    // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
+    __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }
+    __device__ std::uint32_t empty(int stage) const { return full(Policy::kStages + stage); }
+    // Ping-pong: it is this group's turn to go on through the ring.
+    __device__ std::uint32_t turn(int group) const { return empty(Policy::kStages + group); }
+};
+
+// The next stage of the ring and the parity of its phase.
+template <int kStages>
+struct RingPosition {
+    int stage = 0;
+    std::uint32_t parity = 0;
+
+    __device__ void advance() {
+        if (++stage == kStages) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+    __device__ void skip(int stages) {
+        const int turns = (stage + stages) / kStages;
+        stage += stages - turns * kStages;
+        parity ^= turns & 1;
+    }
+};
+
+// A tile of D, or one part of its K.
+struct Work {
+    int m, n;                 // its first element
+    int first_block, blocks;  // k-blocks
+    int part;
+    std::int64_t batch, tile;  // tile: index among all of all batches
+    int batch_index[kBatchDims];
+
+    // A coordinate of the batch that a tensor map understands.
+    __device__ int coordinate(int dim, const int (&mask)[kBatchDims]) const {
+        return batch_index[dim] & mask[dim];
+    }
+};
+
+// The work of this block, in the order in which all its warps go through it.
+template <class Policy>
+class WorkList {
+   public:
+    __device__ explicit WorkList(const Params& params)
+        : params_(params),
+          rank_(params.cluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0),
+          next_(blockIdx.x / params.cluster),
+          step_(gridDim.x / params.cluster),
+          count_(params.scheduler.count()) {}
+
+    __device__ bool has_next() const { return next_ < count_; }
+
+    __device__ Work next() {
+        const device::TileScheduler& scheduler = params_.scheduler;
+        const device::Tile tile = scheduler.tile(next_);
+        next_ += step_;
+        Work work;
+        const int tile_m = tile.m * params_.cluster + rank_;
+        work.m = tile_m * Policy::kBlockM;
+        work.n = tile.n * Policy::kBlockN;
+        work.batch = tile.slice;
+        work.part = 0;
+        work.first_block = 0;
+        work.blocks = params_.k_blocks;
+        if (params_.split.count > 1) {
+            const int parts = params_.split.count;
+            work.batch = tile.slice / parts;
+            work.part = static_cast<int>(tile.slice - work.batch * parts);
+            const auto begin = [&](int part) {
+                return static_cast<int>(static_cast<std::int64_t>(params_.k_blocks) * part / parts);
+            };
+            work.first_block = begin(work.part);
+            work.blocks = begin(work.part + 1) - work.first_block;
+        }
+        work.tile = (work.batch * scheduler.tiles_m + tile.m) * scheduler.tiles_n + tile.n;
+        std::int64_t rest = work.batch;
+        const BatchShape& batch = params_.args.batch;
+#pragma unroll
+        for (int dim = kBatchDims - 1; dim >= 0; --dim) {
+            work.batch_index[dim] = 0;
+            if (dim < batch.rank) {
+                const std::int64_t above = dim == 0 ? 0 : rest / batch.extent[dim];
+                work.batch_index[dim] = static_cast<int>(rest - above * batch.extent[dim]);
+                rest = above;
+            }
+        }
+        return work;
+    }
+
+   private:
+    const Params& params_;
+    int rank_;
+    std::int64_t next_, step_, count_;
+};
+
+}  // namespace tcgemm::sm90_wgmma

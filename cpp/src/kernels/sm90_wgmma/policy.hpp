@@ -1,0 +1,48 @@
+// What a kernel is compiled for: a row of the table and the layouts of its operands.
+#pragma once
+
+#include "kernels/kernel_info.hpp"
+
+namespace tcgemm::sm90_wgmma {
+
+// Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
+enum class Major { k, mn };
+
+inline constexpr int kBlockK = 64;  // 16-bit elements: the 128 bytes of a swizzled row
+inline constexpr int kMmaK = 16, kMmaM = 64;
+inline constexpr int kWarpgroup = 128;  // threads
+inline constexpr int kConsumers = 2;    // warpgroups that multiply; one more feeds them
+inline constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+
+// Bytes of shared memory. A quarter megabyte less the reserve of the system; what the stages leave
+// holds the staging of the epilogue.
+inline constexpr int kStagesBytes = 192 << 10;
+inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
+inline constexpr int kStagings = 2;            // of a warpgroup, in turns
+inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
+
+template <class Row, Major A, Major B>
+struct Policy {
+    using Element = typename Row::Element;          // __half or __nv_bfloat16
+    using Accumulator = typename Row::Accumulator;  // float or __half
+    static constexpr Major a_major = A, b_major = B;
+    static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
+    // Cooperative: both consumers work on one tile, each on its rows. Ping-pong: each has tiles of
+    // its own in turn, and stores one while the other multiplies.
+    static constexpr bool kPingPong = Row::ping_pong;
+    // Sums of at most 128 k go to a second accumulator of FP32.
+    static constexpr bool kPromoted = Row::promoted;
+
+    static constexpr int kGroups = kPingPong ? kConsumers : 1;  // at work on different tiles
+    static constexpr int kWarpgroupsPerTile = kConsumers / kGroups;
+    static constexpr int kRows = kBlockM / kWarpgroupsPerTile;  // of a warpgroup
+    static constexpr int kSubtiles = kRows / kMmaM;
+    static constexpr int kBytesA = kBlockM * kBlockK * 2, kBytesB = kBlockN * kBlockK * 2;
+    static constexpr int kStages = kStagesBytes / (kBytesA + kBytesB);
+
+    static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
+    // 240 registers a thread; besides accumulators, addresses take about 40.
+    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) <= 128);
+};
+
+}  // namespace tcgemm::sm90_wgmma
