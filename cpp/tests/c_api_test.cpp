@@ -31,6 +31,22 @@ TEST(multiplies_through_the_c_interface) {
     tcgemm_plan_destroy(plan);
 }
 
+TEST(modes_that_are_asked_for) {
+    tcgemm_problem problem;
+    tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT32);
+    problem.a.alignment = problem.b.alignment = problem.c.alignment = problem.d.alignment = 4;
+    problem.precision = TCGEMM_PRECISION_FP16;
+    problem.accumulate = TCGEMM_ACCUMULATE_PROMOTED;
+    problem.determinism = TCGEMM_BATCH_INVARIANT;
+    const std::vector<float> a = {2049, 2, 3, 4, 5, 6},
+                             b = {1, 0, 0, 1, 1, 1};  // 2049 goes to 2048
+    std::vector<float> d(4);
+    CHECK_EQ(
+        tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
+        TCGEMM_OK);
+    CHECK((d == std::vector<float>{2051, 5, 10, 11}));
+}
+
 TEST(every_failure_has_its_status_and_a_message) {
     tcgemm_problem problem;
     tcgemm_plan* plan = nullptr;
