@@ -21,10 +21,13 @@ from pathlib import Path
 
 MAX_WHEEL_MB = 20.0
 # Kernel instantiations, each counted once however many architectures it is built for. Each costs
-# time in every `pip install .`: raise the budget only together with a measured build time.
-KERNEL_BUDGET = 80
-ARCHITECTURES = ["70", "75", "80", "86", "89", "90a"]  # every kernel has a cubin for each
-TENSOR_CORE_ARCHITECTURES = ["70", "75"]  # whose SASS must hold HMMA: WMMA became tensor-core code
+# time in every `pip install .`: raise the budget only together with a measured build time. A
+# kernel of sm90_wgmma, built for one architecture, takes about a second.
+KERNEL_BUDGET = 130
+ARCHITECTURES = ["70", "75", "80", "86", "89", "90a"]  # a kernel has a cubin for each, but those of
+FAMILY_ARCHITECTURES = {"sm90_wgmma": ["90a"]}
+# Instructions that the SASS must hold, for tensor cores are what the kernels are for.
+TENSOR_CORE_INSTRUCTIONS = {"70": ["HMMA."], "75": ["HMMA."], "90a": ["HGMMA.", "UTMALDG."]}
 
 REQUIRED_FILES = [
     "tcgemm/__init__.py",
@@ -153,8 +156,12 @@ def check_kernels(report: Report, cuobjdump: str, library: Path) -> None:
     count = len(kernels)
     report.check(f"kernels <= {KERNEL_BUDGET}", 0 < count <= KERNEL_BUDGET, str(count))
 
-    lacking = [k.name for k in kernels if set(ARCHITECTURES) - set(k.usage)]
-    report.none_of(f"cubins {' '.join(ARCHITECTURES)}", lacking, "in every kernel")
+    lacking = [
+        k.name
+        for k in kernels
+        if set(FAMILY_ARCHITECTURES.get(k.family, ARCHITECTURES)) != set(k.usage)
+    ]
+    report.none_of(f"cubins {' '.join(ARCHITECTURES)}", lacking, "as each family is built")
     ptx = sorted(set(re.findall(r"(sm_\w+)\.ptx", output(cuobjdump, "--list-ptx", library))))
     report.check("PTX for later GPUs", bool(ptx), " ".join(ptx))
 
@@ -167,10 +174,12 @@ def check_kernels(report: Report, cuobjdump: str, library: Path) -> None:
     ]
     report.none_of("no spills, no local memory", spilling, "none")
 
-    for architecture in TENSOR_CORE_ARCHITECTURES:
+    for architecture, instructions in TENSOR_CORE_INSTRUCTIONS.items():
         sass = output(cuobjdump, "--dump-sass", "-arch", f"sm_{architecture}", library)
-        count = sass.count("HMMA.")
-        report.check(f"HMMA in the sm_{architecture} code", count > 0, f"{count} instructions")
+        for name in instructions:
+            count = len(re.findall(rf"\b{re.escape(name)}", sass))
+            what = f"{name.rstrip('.')} in the sm_{architecture} code"
+            report.check(what, count > 0, f"{count} instructions")
 
     families: dict[str, list[Kernel]] = defaultdict(list)
     for kernel in kernels:

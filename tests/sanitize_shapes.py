@@ -41,7 +41,7 @@ def products(lab, mode):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--families", nargs="+", default=["sm70_wmma", "simt"])
+    parser.add_argument("--families", nargs="+", default=["sm90_wgmma", "sm70_wmma", "simt"])
     args = parser.parse_args()
     count, kernels = 0, set()
     for family in args.families:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import MODES, Layout, Mode, data, oracle, round_to, wide
+from harness import MODES, SIXTEEN_BIT_FAMILIES, Layout, Mode, data, oracle, round_to, wide
 from harness.formats import FORMATS
 from harness.modes import FLOAT_OUTPUTS, U32
 
@@ -30,7 +30,10 @@ def conversion(operand, precision, compute):
 
 
 PRECISIONS = (("fp16", "float16"), ("bf16", "bfloat16"), ("fp32", "float32"), ("fp64", "float64"))
-TAKEN = {"sm70_wmma": ("fp16",)}  # by precision; the other families take them all
+TAKEN = {
+    "sm90_wgmma": ("fp16", "bf16"),
+    "sm70_wmma": ("fp16",),
+}  # by precision; the other families take them all
 
 
 @pytest.mark.parametrize("operand", FLOATS)
@@ -90,7 +93,7 @@ def test_outputs_are_rounded_to_nearest_even_once(lab, mode, rng):
 @pytest.mark.parametrize("first", FLOATS)
 @pytest.mark.parametrize("second", FLOATS)
 def test_mixed_operands_are_computed_in_what_holds_both(lab, first, second):
-    if lab.family == "sm70_wmma":
+    if lab.family in SIXTEEN_BIT_FAMILIES:
         return  # equal FP16 operands only, see FAMILY_MODES
     if first == second:
         compute = first

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import MODES, Layout, bits_of, c_api, cuda, data, wide
+from harness import MODES, SIXTEEN_BIT_FAMILIES, Layout, bits_of, c_api, cuda, data, wide
 from harness.memory import Guarded
 
 LONG_CHAIN = (9, 16, 23040)  # few outputs, long K: where a kernel would split it
@@ -156,7 +156,7 @@ def test_d07_workspace_poison(lab, rng):
         ("fp32_as_fp16", (65, 70, 300)),
     ):
         mode = MODES[mode_name]
-        if lab.family == "sm70_wmma" and mode_name == "fp32":
+        if lab.family in SIXTEEN_BIT_FAMILIES and mode_name == "fp32":
             continue
         a, b = data.signed(rng, mode, (m, k), (k, n))
         problem = c_api.problem(m, n, k, mode.operand)
@@ -193,7 +193,9 @@ def test_d07_workspace_poison(lab, rng):
             assert memory.guards_untouched()
         assert all((bits_of(r) == bits_of(results[0])).all() for r in results)
         assert np.isfinite(wide(results[0])).all()
-    assert used > 0 or lab.family != "sm70_wmma", "no case of this test used a workspace"
+    assert used > 0 or lab.family not in SIXTEEN_BIT_FAMILIES, (
+        "no case of this test used a workspace"
+    )
 
 
 class workspace:  # noqa: N801 - reads as a noun where it is used

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tcgemm
-from harness import Layout, c_api, cuda, families
+from harness import SIXTEEN_BIT_FAMILIES, Layout, c_api, cuda, families
 from harness.formats import FORMATS
 
 HUGE = 2**62
@@ -97,7 +97,7 @@ BAD_PROBLEMS = (
 
 @pytest.mark.parametrize(("changes", "status", "words"), BAD_PROBLEMS, ids=lambda x: str(x)[:40])
 def test_e01_bad_args_table(lab, device, changes, status, words):
-    if lab.family == "sm70_wmma":
+    if lab.family in SIXTEEN_BIT_FAMILIES:
         pytest.skip("validation comes before any family: simt and host show it")
     matrices = Matrices(lab)
     problem = c_api.problem(4, 5, 6)
@@ -110,7 +110,7 @@ def test_e01_bad_args_table(lab, device, changes, status, words):
 
 
 def float32_lab(lab):
-    if lab.family == "sm70_wmma":
+    if lab.family in SIXTEEN_BIT_FAMILIES:
         pytest.skip("FP32 operands are not for this family: simt and host show it")
     return Matrices(lab)
 
@@ -385,7 +385,7 @@ def python(script, timeout=300, **environment):
 
 
 def test_int8_takes_whole_scalars_only(lab):
-    if lab.family == "sm70_wmma":
+    if lab.family in SIXTEEN_BIT_FAMILIES:
         return  # no int8 there: FAMILY_MODES
     a = lab.place(np.ones((4, 4), np.int8))
     out = lab.place_output((4, 4), "int32", Layout(pad=1))

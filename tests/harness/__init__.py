@@ -4,7 +4,7 @@ from . import c_api, cuda, data, dlpack, families, oracle
 from .check import WORST, Evidence, Lab, Run
 from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
-from .modes import FAMILY_MODES, MODES, UNSUPPORTED, Mode
+from .modes import FAMILY_MODES, MODES, SIXTEEN_BIT_FAMILIES, UNSUPPORTED, Mode
 
 __all__ = [
     "COL",
@@ -12,6 +12,7 @@ __all__ = [
     "FORMATS",
     "MODES",
     "ROW",
+    "SIXTEEN_BIT_FAMILIES",
     "UNSUPPORTED",
     "WORST",
     "Evidence",

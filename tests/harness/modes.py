@@ -136,10 +136,23 @@ MODES = {
 # shorten it. test_registry.py compares this table with what the library says of itself.
 ALL_MODES = tuple(MODES)
 FAMILY_MODES = {
+    "sm90_wgmma": (
+        "fp16",
+        "fp16_accumulate_fp16",
+        "bf16",
+        "fp32_as_fp16",
+        "fp32_as_bf16",
+        "fp16_promoted",
+        "bf16_promoted",
+        "fp32_as_fp16_promoted",
+        "fp32_as_bf16_promoted",
+    ),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
+# Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
+SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm70_wmma")
 # What the library knows by name and refuses so far, each with UnsupportedError.
 UNSUPPORTED = (
     {"precision": "tf32"},

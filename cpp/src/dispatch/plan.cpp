@@ -39,18 +39,24 @@ MatrixView matrix_view(const Operand& operand) {
     return view;
 }
 
-// Whether a kernel that loads vectors of `bytes` can read the operand where it lies.
-bool is_vectorizable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
-                     std::int64_t cols, int bytes) {
-    if (operand.alignment % bytes != 0) return false;
-    const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride) {
-        return extent <= 1 || stride * size_of(operand.dtype) % bytes == 0;
+// Whether a kernel can load its vectors from the operand where it lies.
+bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
+                 std::int64_t cols, const OperandNeeds& needs) {
+    if (needs.vector_bytes == 0) return true;
+    if (operand.alignment % needs.vector_bytes != 0) return false;
+    const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride,
+                                      std::int64_t lowest = 1) {
+        if (extent <= 1) return true;
+        const std::int64_t bytes = stride * size_of(operand.dtype);
+        constexpr std::int64_t kMapLimit = std::int64_t{1} << 40;
+        if (needs.tensor_map && (stride < lowest || bytes >= kMapLimit)) return false;
+        return bytes % needs.vector_bytes == 0;
     };
     const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);
     const bool col_major = operand.row_stride == 1 && steps_by_vectors(cols, operand.col_stride);
     if (!row_major && !col_major) return false;
     for (int dim = 0; dim < problem.batch_rank; ++dim) {
-        if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim])) return false;
+        if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim], 0)) return false;
     }
     return true;
 }
@@ -68,8 +74,7 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
                       std::int64_t cols, const OperandNeeds& needs) {
     PackStep step;
     const bool right_dtype = needs.any_dtype || operand.dtype == problem.compute_dtype();
-    const bool right_form = needs.vector_bytes == 0 ||
-                            is_vectorizable(*problem, operand, rows, cols, needs.vector_bytes);
+    const bool right_form = is_loadable(*problem, operand, rows, cols, needs);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
     step.source = matrix_view(operand);
