@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "attribute.hpp"
 #include "elements.hpp"
+#include "members.hpp"
 #include "streams.hpp"
 
 namespace tcgemm::python {

@@ -6,6 +6,7 @@
 #include "cupy_array.hpp"
 #include "dlpack/dlpack.h"
 #include "elements.hpp"
+#include "members.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -89,21 +90,25 @@ Device device_of(DLDevice device, const char* operand) {
 
 // --- torch: what an exported pointer would lose -------------------------------------------------
 
+struct TorchMembers {
+    explicit TorchMembers(py::handle tensor_class)
+        : requires_grad(tensor_class, "requires_grad"), is_neg(tensor_class, "is_neg") {}
+    Attribute requires_grad;
+    Method is_neg;
+};
+
 void check_torch_tensor(py::handle array, const char* operand) {
-    static PyObject* const requires_grad = PyUnicode_InternFromString("requires_grad");
-    static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
-    const auto value =
-        py::reinterpret_steal<py::object>(PyObject_GetAttr(array.ptr(), requires_grad));
-    if (!value) throw py::error_already_set();
-    if (value.is(py::bool_(true))) {
+    // Never freed, as it holds Python objects; guarded by the GIL.
+    static const TorchMembers* members = nullptr;
+    if (members == nullptr) {
+        members = new TorchMembers(py::module_::import("torch").attr("Tensor"));
+    }
+    if (members->requires_grad.of(array).ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " requires a gradient, which tcgemm does not compute; pass " + operand +
                          ".detach()");
     }
-    const auto negated =
-        py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(array.ptr(), is_neg));
-    if (!negated) throw py::error_already_set();
-    if (negated.is(py::bool_(true))) {
+    if (members->is_neg.of(array).ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " has its negative bit set: its memory holds the negated " +
                          "values; pass " + operand + ".resolve_neg()");
