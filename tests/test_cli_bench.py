@@ -11,9 +11,10 @@ import tcgemm
 from tcgemm._cli import main, timing
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.bench_report import geometric_mean
-from tcgemm._cli.cases import Case, load_suite, parse_sizes, suite_names
+from tcgemm._cli.cases import Case
 from tcgemm._cli.measure import forced_family, measure
-from tcgemm._cli.report import Table, UsageError, digits, duration, fraction, rate
+from tcgemm._cli.operands import Pool
+from tcgemm._cli.report import Table, digits, duration, fraction, rate
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +32,6 @@ def run(capsys, *arguments):
     return status, capsys.readouterr()
 
 
-def test_sizes_are_lists_and_ranges():
-    assert parse_sizes("256", "--m") == [256]
-    assert parse_sizes("256,512", "--m") == [256, 512]
-    assert parse_sizes("1:9:4", "--m") == [1, 5, 9]
-    assert parse_sizes("8,1:3", "--m") == [8, 1, 2, 3]
-    for wrong in ("", "0", "-1", "a", "4:1", "1:4:0", "1:2:3:4"):
-        with pytest.raises(UsageError, match="--m"):
-            parse_sizes(wrong, "--m")
-
-
 def test_results_have_every_row(capsys, tmp_path):
     file = tmp_path / "bench.json"
     arguments = ["--m", "5:7", "--n", "33", "--k", "20", "--dtype", "float32,int8"]
@@ -49,6 +40,7 @@ def test_results_have_every_row(capsys, tmp_path):
     report = json.loads(file.read_text())
     assert status == 0
     assert len(report["rows"]) == 3 * 2 * 2
+    assert report["summary"]["compared"] == len(report["rows"])
     for row in report["rows"]:
         assert row["kept"]
         assert row["error_over_bound"] <= 1
@@ -80,6 +72,24 @@ def test_results_are_shown_again(capsys, tmp_path):
     status, _ = run(capsys, "bench", "--from-json", str(file), "--plot", str(plot))
     assert status == 0
     assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_several_files_make_one_plot(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    files, plot = [tmp_path / "a.json", tmp_path / "b.json"], tmp_path / "overview.png"
+    run(capsys, *FAST, "--sizes", "16,24", "--json", str(files[0]))
+    shapes = ["--m", "1,2,33", "--n", "512", "--k", "2048"]
+    run(capsys, *FAST, *shapes, "--json", str(files[1]))
+    names = ",".join(map(str, files))
+    status, output = run(capsys, "bench", "--from-json", names, "--plot", str(plot))
+    assert status == 0
+    assert output.out.count("rows measured") == 2
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    run(capsys, *FAST, "--sizes", "16", "--no-peers", "--json", str(files[0]))
+    names = f"{files[0]},{files[0]}"
+    status, output = run(capsys, "bench", "--from-json", names, "--plot", str(plot))
+    assert status == 2
+    assert "no row was compared" in output.err
 
 
 def test_a_wrong_result_fails_whatever_its_speed(capsys, monkeypatch, tmp_path):
@@ -114,37 +124,11 @@ def test_precision_with_a_conversion(capsys, tmp_path):
     assert row["peers"]["numpy"]["how"] == "np.matmul(a, b) in float32"
 
 
-def test_every_suite_loads_and_names_its_groups():
-    assert set(suite_names()) >= {"foundation", "quick", "cpu"}
-    for name in suite_names():
-        suite = load_suite(name)
-        assert suite.cases
-        assert suite.description
-        assert all(case.group and case.m > 0 and len(case.layout) == 2 for case in suite.cases)
-
-
-def test_foundation_has_what_was_agreed():
-    cases = load_suite("foundation").cases
-    for family, dtype, precision in [
-        ("sm70_wmma", "float16", None),
-        ("sm70_wmma", "float32", "fp16"),
-        ("simt", "float32", None),
-    ]:
-        rows = [
-            case
-            for case in cases
-            if (case.family, case.dtype, case.precision) == (family, dtype, precision)
-        ]
-        squares = {case.m for case in rows if case.square}
-        assert squares >= {256, 512, 1024, 2048, 4096, 8192, 16384, 255, 1023, 4097}
-        assert any(min(case.m, case.n) <= 64 for case in rows)
-
-
 def test_a_suite_of_ones_own(capsys, tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(
         'description = "mine"\n[[groups]]\ntitle = "tiny"\ndtype = "float64"\n'
-        'sizes = [8]\nshapes = [[3, 4, 5]]\nlayouts = ["nn", "tn"]\n'
+        'sizes = [8]\nshapes = [[3, 4, 5]]\nlayout = ["nn", "tn"]\n'
     )
     status, output = run(capsys, *FAST, "--suite", str(file))
     assert status == 0
@@ -154,22 +138,10 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["groups = 3", "not toml", '[[groups]]\ntitle = "x"\nshape = [1]', "[[groups]]\nsizes = [1]"],
-)
-def test_a_suite_that_is_none(capsys, tmp_path, text):
-    file = tmp_path / "bad.toml"
-    file.write_text(text)
-    status, output = run(capsys, "bench", "--suite", str(file))
-    assert status == 2
-    assert "not a suite" in output.err
-
-
-@pytest.mark.parametrize(
     ("arguments", "named"),
     [
         ([], "--suite, --sizes"),
-        (["--suite", "nosuch"], "cpu, foundation, quick"),
+        (["--suite", "nosuch"], "foundation, layouts, long_k"),
         (["--suite", "cpu", "--dtype", "int8"], "--dtype"),
         (["--m", "4"], "--m, --n and --k"),
         (["--sizes", "x"], "--sizes x"),
@@ -202,7 +174,7 @@ def test_a_forced_family_is_restored(monkeypatch):
 
 
 def test_a_family_that_refuses_is_not_run():
-    row = measure(NumpyBackend(), Case(8, 8, 8, family="nosuch"), 0.01)
+    row = measure(Pool(NumpyBackend()), Case(8, 8, 8, family="nosuch"), 0.01)
     assert row["not_run"] == "family nosuch is not in this build"
     assert "kept" not in row
 
@@ -258,6 +230,20 @@ def test_short_launches_are_timed_in_a_graph(seconds, captures, method):
     assert contender.launches % 3 == 0
 
 
+def test_the_fastest_candidate_is_found():
+    backend = PretendedGpu(True)
+    candidates = [[lambda s=s: time.sleep(s)] * 2 for s in (4e-3, 0.0, 1e-3, 8e-3, 2e-3)]
+    assert timing.fastest(backend, candidates) == 1
+
+
+def test_who_is_never_called_has_no_call_time():
+    contender = timing.Contender("library", [lambda: None], ())
+    timing.time_kernels(NumpyBackend(), [contender], 0.01)
+    timing.time_calls(NumpyBackend(), [contender], 0.01)
+    assert "kernel_us" in contender.timing()
+    assert "call_us" not in contender.timing()
+
+
 def test_all_are_timed_in_graphs_or_none():
     backend = PretendedGpu(True)
     captured = iter([lambda: None, None])  # the first contender's work is captured, then no more
@@ -270,13 +256,14 @@ def test_all_are_timed_in_graphs_or_none():
 def test_ratio_is_paired_by_rounds():
     low, middle, high = timing.ratio([2.0, 4.0, 8.0], [1.0, 2.0, 4.0])
     assert (low, middle, high) == (2.0, 2.0, 2.0)
+    assert timing.ratio([1.0, 1.0], [1.0, 1.0], 0.5) == [0.5, 0.5, 0.5]
 
 
 def test_operand_sets_exceed_the_cache():
     backend = NumpyBackend()
-    sets = timing.operand_sets(backend, 1 << 20)
+    sets = timing.operand_sets(backend, 1 << 20, 1 << 20)
     assert sets == 512 or sets << 20 > 2 * backend.cache_bytes()
-    assert timing.operand_sets(backend, 1 << 50) == 1
+    assert timing.operand_sets(backend, 1 << 20, 1 << 50) == 1
 
 
 def test_geometric_mean():
@@ -317,6 +304,8 @@ def test_bench_on_the_gpu(capsys, tmp_path, monkeypatch, framework):
     assert report["device"] == "cuda:0"
     for row in report["rows"]:
         assert row["kept"]
-        assert row["peer"] == "cublas"
+        assert set(row["peers"]) == {"cublas", "cublaslt"}
+        assert row["ratio"] == min(peer["ratio"][1] for peer in row["peers"].values())
+        assert row["peers"]["cublaslt"]["error_over_bound"] <= 1
         # CuPy refuses to call cuBLAS while a graph is captured.
         assert row["ours"]["method"] == ("graph" if framework == "torch" else "events")

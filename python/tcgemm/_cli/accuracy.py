@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from tcgemm._cli.backends import Backend
-from tcgemm._cli.modes import HALF_SUBNORMAL, UNIT_ROUNDOFF, Bounds, Mode
+from tcgemm._cli.modes import (
+    ACCUMULATOR_ROUNDOFF,
+    HALF_SUBNORMAL,
+    UNIT_ROUNDOFF,
+    Bounds,
+    Mode,
+)
 
 _CHUNK_ELEMENTS = 1 << 25  # of B in FP64 at a time: 256 MiB
+_PRODUCTS = 16  # of a batch, where rows are sampled
 _EXACT_SIDE = 16  # rows and columns whose results are compared in exact arithmetic for FP64
 
 
@@ -19,8 +26,8 @@ _EXACT_SIDE = 16  # rows and columns whose results are compared in exact arithme
 class Accuracy:
     """What was seen in the results that were compared."""
 
-    error: float  # max |D - C| / (|A||B|)
-    over_bound: float  # max |D - C| / (hard |A||B| + u_out |C|); more than 1: promise broken
+    error: float  # max |D - R| / (|A||B|), for R = A B + beta C
+    over_bound: float  # max |D - R| over what the mode promises; more than 1: promise broken
     over_gate: float | None
     relative: float  # Frobenius norm of D - A B over that of A B, on the operands as given
     compared: int  # elements
@@ -53,18 +60,97 @@ def measure(
 
     `exact`: the data were chosen so that every result must be equal to the exact one.
     """
-    if mode.compute_dtype != "float64":
-        return _against_float64(backend, a, b, d, mode, limits, rows, exact)
-    # FP64 arithmetic is no oracle for itself: it may be as wrong as D. So a wide look with both
-    # errors allowed for, then exact arithmetic on a few elements.
-    wide = Bounds(2 * limits.hard, None)
-    coarse = _against_float64(backend, a, b, d, mode, wide, rows, exact)
-    fine = _against_exact(backend, a, b, d, mode, limits, exact)
-    return replace(
-        fine,
-        over_bound=max(fine.over_bound, coarse.over_bound),
-        compared=coarse.compared,
-    )
+    return Reference(backend, a, b, mode, rows=rows).judge(d, mode, limits, exact=exact)
+
+
+class Reference:
+    """A B + beta C in FP64, computed once for all whose results are held against it.
+
+    `rows`: about how many of the result's rows are computed (None: all); with a batch, of all
+    products together, the last one among them.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        a: Any,
+        b: Any,
+        mode: Mode,
+        *,
+        c: Any = None,
+        beta: float = 0.0,
+        rows: int | None = None,
+    ) -> None:
+        self._backend, self._operands = backend, (a, b, beta)
+        self._products: list[int] | None = None
+        self._rows: list[int] | None = None
+        if a.ndim == 3 or b.ndim == 3:
+            batch = int((a if a.ndim == 3 else b).shape[0])
+            self._products = _spread(batch, batch if rows is None else min(rows, _PRODUCTS))
+            rows = None if rows is None else max(1, rows // len(self._products))
+        m, k, columns = int(a.shape[-2]), int(b.shape[-2]), int(b.shape[-1])
+        if rows is not None and rows < m:
+            self._rows = sample_rows(m, rows)
+        a = self._sampled(a)
+        if self._products is not None and b.ndim == 3:
+            b = b[self._products]
+        computed = backend.rounded(a, mode.compute_dtype)
+        self._converts = mode.dtype != mode.compute_dtype
+        given = backend.float64(a) if self._converts else computed
+        self._addend = beta * backend.float64(self._sampled(c)) if beta else None
+        # (columns, A B + beta C, |A||B|, A B + beta C of the operands as given), by chunks
+        self._chunks: list[tuple[slice, Any, Any, Any]] = []
+        step = max(1, min(columns, _CHUNK_ELEMENTS // max(1, k)))
+        for start in range(0, columns, step):
+            part = slice(start, min(columns, start + step))
+            b_part = backend.rounded(b[..., part], mode.compute_dtype)
+            product = computed @ b_part
+            unrounded = given @ backend.float64(b[..., part]) if self._converts else product
+            if self._addend is not None:
+                product = product + self._addend[..., part]
+                unrounded = unrounded + self._addend[..., part]
+            self._chunks.append((part, product, abs(computed) @ abs(b_part), unrounded))
+
+    def judge(self, d: Any, mode: Mode, limits: Bounds, *, exact: bool = False) -> Accuracy:
+        """Compares a result. `mode`: what it promises, on operands rounded as the reference's."""
+        if mode.compute_dtype != "float64":
+            return self._against_float64(d, mode, limits, exact)
+        # FP64 arithmetic is no oracle for itself: it may be as wrong as D. So a wide look with both
+        # errors allowed for, then exact arithmetic on a few elements.
+        coarse = self._against_float64(d, mode, Bounds(2 * limits.hard, None), exact)
+        a, b, beta = self._operands
+        if beta or d.ndim == 3:
+            return coarse
+        fine = _against_exact(self._backend, a, b, d, mode, limits, exact)
+        return replace(
+            fine,
+            over_bound=max(fine.over_bound, coarse.over_bound),
+            compared=coarse.compared,
+        )
+
+    def _sampled(self, x: Any) -> Any:
+        """The picked rows of the picked products; an operand without a batch has its rows alone."""
+        if self._products is not None and x.ndim == 3:
+            x = x[self._products]
+        return x if self._rows is None else x[..., self._rows, :]
+
+    def _against_float64(self, d: Any, mode: Mode, limits: Bounds, exact: bool) -> Accuracy:
+        tally = _Tally(mode, limits, exact)
+        sampled = self._sampled(d)
+        for part, reference, absolute, given in self._chunks:
+            result = self._backend.float64(sampled[..., part])
+            difference = abs(result - reference)
+            if mode.compute_dtype == "int8":  # INT32 wraps: equality modulo 2^32 is promised
+                difference = difference % 2.0**32
+            addend = None if self._addend is None else abs(self._addend[..., part])
+            tally.add(difference, reference, absolute, addend)
+            tally.add_relative(abs(result - given) if self._converts else difference, given)
+        return tally.result()
+
+
+def _spread(count: int, wanted: int) -> list[int]:
+    """`wanted` places below `count`, evenly, the first and the last among them."""
+    return sorted({round(place) for place in np.linspace(0, count - 1, min(count, wanted))})
 
 
 class _Tally:
@@ -74,14 +160,15 @@ class _Tally:
         self._exact = exact or mode.compute_dtype == "int8"
         self._limits = limits
         self._unit = UNIT_ROUNDOFF[mode.result_dtype]
+        self._accumulator = ACCUMULATOR_ROUNDOFF[mode.accumulate_name]
         self._tiny = HALF_SUBNORMAL[mode.result_dtype]
         self._error = self._over_bound = self._over_gate = 0.0
         self._square_error = self._square = 0.0
         self._compared = 0
 
-    def add(self, difference: Any, reference: Any, absolute: Any) -> None:
-        """|D - C|, C and |A||B| of some elements."""
-        self._compared += int(difference.shape[0]) * int(difference.shape[1])
+    def add(self, difference: Any, reference: Any, absolute: Any, addend: Any = None) -> None:
+        """|D - R|, R = A B + beta C, |A||B| and |beta C| of some elements."""
+        self._compared += math.prod(difference.shape)
         self._error = max(self._error, _largest(difference / (absolute + 1e-300)))
         if self._exact:
             wrong = _largest(difference) > 0
@@ -89,6 +176,8 @@ class _Tally:
             self._over_gate = self._over_bound
             return
         rounding = self._unit * abs(reference) + self._tiny
+        if addend is not None:
+            rounding = rounding + 2 * self._accumulator * addend
         over = difference / (self._limits.hard * absolute + rounding)
         self._over_bound = max(self._over_bound, _largest(over))
         if self._limits.gate is not None:
@@ -118,41 +207,6 @@ def _largest(values: Any) -> float:
     """The maximum; NaN counts as infinity: a wrong result wherever the data are finite."""
     largest = float(values.max())
     return math.inf if math.isnan(largest) else largest
-
-
-def _against_float64(
-    backend: Backend,
-    a: Any,
-    b: Any,
-    d: Any,
-    mode: Mode,
-    limits: Bounds,
-    rows: int | None,
-    exact: bool,
-) -> Accuracy:
-    m, k, columns = int(a.shape[0]), int(b.shape[0]), int(b.shape[1])
-    if rows is not None and rows < m:
-        picked = sample_rows(m, rows)
-        a, d = a[picked], d[picked]
-    computed = backend.rounded(a, mode.compute_dtype)
-    converts = mode.dtype != mode.compute_dtype
-    given = backend.float64(a) if converts else computed
-    tally = _Tally(mode, limits, exact)
-    step = max(1, min(columns, _CHUNK_ELEMENTS // max(1, k)))
-    for start in range(0, columns, step):
-        part = slice(start, min(columns, start + step))
-        b_part = backend.rounded(b[:, part], mode.compute_dtype)
-        result = backend.float64(d[:, part])
-        reference = computed @ b_part
-        difference = abs(result - reference)
-        if mode.compute_dtype == "int8":  # INT32 wraps: equality modulo 2^32 is promised
-            difference = difference % 2.0**32
-        tally.add(difference, reference, abs(computed) @ abs(b_part))
-        if converts:
-            reference = given @ backend.float64(b[:, part])
-            difference = abs(result - reference)
-        tally.add_relative(difference, reference)
-    return tally.result()
 
 
 def _against_exact(

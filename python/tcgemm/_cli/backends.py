@@ -42,7 +42,7 @@ class Backend(ABC):
         """x rounded to `dtype`, where the framework's arrays live."""
 
     @abstractmethod
-    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str, seed: int) -> Any:
         """N(0, 1); whole numbers from -127 to 127 for int8."""
 
     @abstractmethod
@@ -57,9 +57,21 @@ class Backend(ABC):
     def poison(self, x: Any) -> None:
         """Fills x with NaN (with the smallest number where the dtype has none)."""
 
-    def stream(self) -> Any:
-        """The current stream, as tcgemm takes it; None on the CPU."""
-        return None
+    def copy(self, to: Any, x: Any) -> None:
+        """x into `to`, of the same shape and dtype."""
+        to[...] = x
+
+    def stream(self) -> int:
+        """The handle of the current stream, as C libraries take it."""
+        raise NotImplementedError(f"{self.name} has no stream here")
+
+    def address(self, x: Any) -> int:
+        """Of the first element."""
+        return int(x.ctypes.data)
+
+    def strides(self, x: Any) -> tuple[int, ...]:
+        """In elements."""
+        return tuple(stride // x.itemsize for stride in x.strides)
 
     def synchronize(self) -> None:
         """Waits until everything that was launched is done."""
@@ -83,12 +95,6 @@ class Backend(ABC):
         """Memory that operands may take."""
         return 4 << 30
 
-    def matrix(self, rows: int, columns: int, dtype: str, layout: str, seed: int) -> Any:
-        """A random rows x columns matrix: row-major for layout "n", column-major for "t"."""
-        if layout == "n":
-            return self.random((rows, columns), dtype, seed)
-        return self.random((columns, rows), dtype, seed).T
-
 
 class NumpyBackend(Backend):
     name, device = "numpy", "cpu"
@@ -110,7 +116,7 @@ class NumpyBackend(Backend):
     def array(self, x: np.ndarray, dtype: str) -> Any:
         return x.astype(self._dtype(dtype))
 
-    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str, seed: int) -> Any:
         rng = np.random.default_rng(seed)
         if dtype == "int8":
             return rng.integers(-127, 128, shape, dtype=np.int8)
@@ -164,7 +170,7 @@ class TorchBackend(Backend):
     def array(self, x: np.ndarray, dtype: str) -> Any:
         return self._torch.from_numpy(x).to(self.device).to(getattr(self._torch, dtype))
 
-    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str, seed: int) -> Any:
         torch = self._torch
         generator = torch.Generator(self.device).manual_seed(seed)
         target = {"device": self.device, "generator": generator}
@@ -184,8 +190,17 @@ class TorchBackend(Backend):
     def poison(self, x: Any) -> None:
         x.fill_(float("nan") if x.is_floating_point() else self._torch.iinfo(x.dtype).min)
 
-    def stream(self) -> Any:
-        return self._torch.cuda.current_stream(self.device) if self.on_gpu else None
+    def copy(self, to: Any, x: Any) -> None:
+        to.copy_(x)
+
+    def stream(self) -> int:
+        return int(self._torch.cuda.current_stream(self.device).cuda_stream)
+
+    def address(self, x: Any) -> int:
+        return int(x.data_ptr())
+
+    def strides(self, x: Any) -> tuple[int, ...]:
+        return tuple(x.stride())
 
     def synchronize(self) -> None:
         if self.on_gpu:
@@ -251,7 +266,7 @@ class CupyBackend(Backend):
     def array(self, x: np.ndarray, dtype: str) -> Any:
         return self._cupy.asarray(x).astype(dtype)
 
-    def random(self, shape: tuple[int, int], dtype: str, seed: int) -> Any:
+    def random(self, shape: tuple[int, ...], dtype: str, seed: int) -> Any:
         rng = self._cupy.random.default_rng(seed)
         if dtype == "int8":
             return rng.integers(-127, 128, shape).astype(dtype)
@@ -274,8 +289,11 @@ class CupyBackend(Backend):
     def poison(self, x: Any) -> None:
         x.fill(np.iinfo(x.dtype).min if x.dtype.kind == "i" else np.nan)
 
-    def stream(self) -> Any:
-        return self._stream
+    def stream(self) -> int:
+        return int(self._stream.ptr)
+
+    def address(self, x: Any) -> int:
+        return int(x.data.ptr)
 
     def synchronize(self) -> None:
         self._cupy.cuda.Device().synchronize()

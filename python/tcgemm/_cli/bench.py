@@ -11,7 +11,7 @@ from typing import Any
 import tcgemm
 from tcgemm._cli import machine
 from tcgemm._cli.backends import Backend, choose
-from tcgemm._cli.bench_report import case_of, print_report
+from tcgemm._cli.bench_report import case_of, print_report, summary
 from tcgemm._cli.cases import (
     LAYOUTS,
     Case,
@@ -25,6 +25,7 @@ from tcgemm._cli.cases import (
 )
 from tcgemm._cli.measure import measure
 from tcgemm._cli.modes import ITEM_BYTES, PRECISION_DTYPE
+from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import UsageError, progress
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
@@ -36,12 +37,15 @@ examples:
   python -m tcgemm bench --m 1:129:16 --n 8192 --k 8192 --dtype float16
   python -m tcgemm bench --suite foundation --json results.json --plot results.png
   python -m tcgemm bench --from-json results.json --plot results.png
+  python -m tcgemm bench --from-json aligned.json,odd.json,decode.json --plot overview.png
 
 how it is measured: ours and each peer in turn, in one process, on the same N(0, 1) operands, which
 rotate through more memory than twice the last cache; medians of rounds after a warm-up. Kernel
 time is taken between events around a batch of launches, in a CUDA graph where a launch is short.
-A ratio is the peer's time over ours, round by round: above 1 we are faster. Every timed result is
-compared with FP64. Exit status 1 where a result is wrong, whatever the speed.
+A ratio is the best peer's time over ours, round by round: above 1 we are faster. On a GPU the peers
+are cuBLAS as the framework calls it and the fastest of cublasLt's candidates, chosen by a short
+measurement. Every timed result is compared with FP64. Exit status 1 where a result is
+wrong, whatever the speed.
 """
 
 
@@ -66,7 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results = parser.add_argument_group("results")
     results.add_argument("--json", metavar="FILE", help="write them, row by row as they come")
     results.add_argument("--plot", metavar="FILE.png", help="draw speed and ratios (matplotlib)")
-    results.add_argument("--from-json", metavar="FILE", help="show measured results again")
+    results.add_argument(
+        "--from-json",
+        metavar="FILE",
+        help="show measured results again; of several, as a,b: one plot",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,13 +82,23 @@ def run(arguments: argparse.Namespace) -> int:
         from tcgemm._cli.plot import check_can_plot
 
         check_can_plot(arguments.plot)
-    report = _read(arguments.from_json) if arguments.from_json else _measure_all(arguments)
-    print_report(report)
+    if arguments.from_json:
+        reports = [_read(path) for path in arguments.from_json.split(",")]
+    else:
+        reports = [_measure_all(arguments)]
+    for report in reports:
+        print_report(report)
     if arguments.plot:
-        from tcgemm._cli.plot import draw_bench
+        if len(reports) == 1:
+            from tcgemm._cli.plot import draw_bench
 
-        draw_bench(report, arguments.plot)
-    return 1 if any(row.get("kept") is False for row in report["rows"]) else 0
+            draw_bench(reports[0], arguments.plot)
+        else:
+            from tcgemm._cli.overview import draw_overview
+
+            draw_overview(reports, arguments.plot)
+    rows = [row for report in reports for row in report["rows"]]
+    return 1 if any(row.get("kept") is False for row in rows) else 0
 
 
 def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -88,6 +106,7 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"--seconds {arguments.seconds}: expected more than 0")
     suite = _suite(arguments)
     backend = choose(arguments.framework, arguments.device)
+    pool = Pool(backend)
     report: dict[str, Any] = {
         "suite": suite.name,
         "description": suite.description,
@@ -100,9 +119,10 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
     with progress(len(suite.cases)) as bar, machine.Watch(backend.device) as watch:
         for case in suite.cases:
             bar.step(f"{case.group}, {case.size} {case.layout}")
-            row = measure(backend, case, arguments.seconds, not arguments.no_peers)
+            row = measure(pool, case, arguments.seconds, not arguments.no_peers)
             report["rows"].append(row)
             report["machine"]["observed"] = watch.summary()
+            report["summary"] = summary(report)
             if arguments.json:
                 _write(report, arguments.json)
     return report
@@ -157,6 +177,7 @@ def _settings(backend: Backend, seconds: float) -> dict[str, Any]:
     """What the reader of a result file has to know of the method."""
     return {
         "seconds_per_row": seconds,
+        "peer": "the fastest that does equal work, row by row",
         "data": "N(0, 1); whole numbers from -127 to 127 for int8",
         "cache_bytes": backend.cache_bytes(),
         "tf32": False,

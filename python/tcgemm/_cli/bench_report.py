@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from tcgemm._cli.cases import Case
 from tcgemm._cli.report import (
     BAD,
     Table,
+    digits,
     duration,
     fraction,
     heading,
@@ -20,9 +20,11 @@ from tcgemm._cli.report import (
 _LOST = "yellow"
 
 _LEGEND = """
-time, speed  of the kernels alone, ours; then the peer's speed
-ratio        the peer's time over ours, median and quartiles of the rounds: above 1 we are faster
+time, speed  of the kernels alone, ours; GB/s: A, B, C read and D written once, in that time
+best peer    the fastest of those who do equal work, and its speed
+ratio        its time over ours, median and quartiles of the rounds: above 1 we are faster
 call         time from Python, with checks and launch; call ratio: the peer's over ours
+/NAME        the same ratio against each of the others
 error/bound  largest error of an element over what its precision promises (at most 1)"""
 
 Row = dict[str, Any]
@@ -79,7 +81,7 @@ def print_report(report: dict[str, Any]) -> None:
         _print_group(title, rows)
     if any("ratio" in row for row in report["rows"]):
         print(_LEGEND)
-    _print_summary(report["rows"])
+    _print_summary(report)
 
 
 def _print_group(title: str, rows: Sequence[Row]) -> None:
@@ -90,15 +92,15 @@ def _print_group(title: str, rows: Sequence[Row]) -> None:
         print(f"\n{title}")
     for row in rows:
         if "not_run" in row:
-            print(f"not run: {case_of(row).size} {case_of(row).layout}: {row['not_run']}")
+            print(f"not run: {case_of(row).size} {case_of(row).form}: {row['not_run']}")
 
 
 def _print_products(title: str, rows: Sequence[Row]) -> None:
-    fair = next((row["peer"] for row in rows if "peer" in row), None)
-    others = list(dict.fromkeys(name for row in rows for name in row["peers"] if name != fair))
-    columns = ["size", "<op", "<kernel", "time", "speed"]
-    if fair is not None:
-        columns += [fair, "ratio", "quartiles", "call", "call ratio"]
+    names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
+    others = names if len(names) > 1 else []
+    columns = ["size", "<op", "<kernel", "time", "speed", "GB/s"]
+    if names:
+        columns += ["<best peer", "its speed", "ratio", "quartiles", "call", "call ratio"]
     else:
         columns += ["call"]
     columns += [f"/{name}" for name in others]
@@ -106,17 +108,17 @@ def _print_products(title: str, rows: Sequence[Row]) -> None:
     for row in rows:
         case, ours = case_of(row), row["ours"]
         kernel_s, call_s = ours["kernel_us"][1] * 1e-6, ours["call_us"][1] * 1e-6
-        unit = case.mode.unit
-        cells = [case.size, case.layout, row["kernel"], duration(kernel_s)]
-        cells.append(rate(case.operations, kernel_s, unit))
-        peer = row["peers"].get(fair)
-        if fair is not None and peer is not None:
-            low, middle, high = peer["ratio"]
-            cells.append(rate(case.operations, peer["kernel_us"][1] * 1e-6, unit))
+        cells = [case.size, case.form, row["kernel"], duration(kernel_s)]
+        cells += [_speed(case, ours), digits(case.bytes / kernel_s * 1e-9)]
+        if "peer" in row:
+            best = row["peers"][row["peer"]]
+            low, middle, high = best["ratio"]
+            called = [peer for peer in row["peers"].values() if "call_ratio" in peer]
+            cells += [row["peer"], _speed(case.peer_case or case, best)]
             cells += [f"{middle:.2f}", f"{low:.2f}-{high:.2f}", duration(call_s)]
-            cells.append(f"{peer['call_ratio'][1]:.2f}")
-        elif fair is not None:
-            cells += ["-", "-", "-", duration(call_s), "-"]
+            cells.append(f"{called[0]['call_ratio'][1]:.2f}" if called else "-")
+        elif names:
+            cells += ["-", "-", "-", "-", duration(call_s), "-"]
         else:
             cells.append(duration(call_s))
         for name in others:
@@ -130,6 +132,16 @@ def _print_products(title: str, rows: Sequence[Row]) -> None:
     }
     for name, how in reversed(hows.items()):
         print(f"{name}: {how}")
+    refusals: dict[str, list[str]] = {}
+    for row in rows:
+        for name, reason in row["peers_refused"].items():
+            refusals.setdefault(f"{name}: {reason}", []).append(case_of(row).size)
+    for reason, sizes in refusals.items():
+        print(f"refused by {reason} ({', '.join(dict.fromkeys(sizes))})")
+
+
+def _speed(case: Case, side: Row) -> str:
+    return rate(case.operations, side["kernel_us"][1] * 1e-6, case.mode.unit)
 
 
 def _verdict(row: Row) -> tuple[str, str]:
@@ -138,40 +150,71 @@ def _verdict(row: Row) -> tuple[str, str]:
     return ("lost", _LOST) if row.get("lost") else ("", "")
 
 
-def _print_summary(rows: Sequence[Row]) -> None:
+def summary(report: dict[str, Any]) -> dict[str, Any]:
+    """Of all rows and of each group, for the result file: the ratios to the best peer."""
+    rows = report["rows"]
     done = [row for row in rows if "not_run" not in row]
-    products = [row for row in done if "ratio" in row]
-    print(f"\n{len(done)} rows measured, {len(rows) - len(done)} not run")
-    for name in dict.fromkeys(name for row in products for name in row["peers"]):
-        compared = [row for row in products if name in row["peers"]]
-        _print_comparison(name, "all rows", compared)
-        titles = list(dict.fromkeys(case_of(row).group for row in compared))
-        for title in titles if len(titles) > 1 else []:
-            _print_comparison(name, title, [row for row in compared if case_of(row).group == title])
-        lost = sorted(
-            (row for row in compared if _ratio(row, name) < 1), key=partial(_ratio, peer=name)
-        )
-        if lost:
-            print(f"  lost to {name}, the worst first:")
-        for row in lost:
-            case = case_of(row)
-            print(f"    {_ratio(row, name):.2f}  {case.size} {case.layout}  {case.group}")
-    wrong = [row for row in done if not row["kept"]]
-    for row in wrong:
-        print(f"WRONG RESULT: {case_of(row).size} {case_of(row).layout} {row['kernel']}")
-    if done and not wrong:
+    lost = sorted((row for row in done if row.get("lost")), key=_ratio)
+    return {
+        "measured": len(done),
+        "not_run": len(rows) - len(done),
+        **_figures(done),
+        "groups": {title: _figures(some) for title, some in groups(report).items()},
+        "lost": [_line(row) for row in lost],
+        "wrong": [_line(row) for row in done if not row["kept"]],
+    }
+
+
+def _figures(rows: Sequence[Row], peer: str | None = None) -> dict[str, Any]:
+    """Of the rows that were compared, with the best peer or with the one that is named."""
+    ratios = [
+        _ratio(row, peer) for row in rows if (peer or row.get("peer")) in row.get("peers", ())
+    ]
+    return {
+        "compared": len(ratios),
+        "geometric_mean": geometric_mean(ratios) if ratios else None,
+        "minimum": min(ratios, default=None),
+        "maximum": max(ratios, default=None),
+        "lost_count": sum(ratio < 1 for ratio in ratios),
+    }
+
+
+def _ratio(row: Row, peer: str | None = None) -> float:
+    return float(row["peers"][peer or row["peer"]]["ratio"][1])
+
+
+def _line(row: Row) -> str:
+    case = case_of(row)
+    against = f"{_ratio(row):.2f} to {row['peer']}  " if "peer" in row else ""
+    return f"{against}{case.size} {case.form}  {row['kernel']}  {case.group}"
+
+
+def _print_summary(report: dict[str, Any]) -> None:
+    facts, rows = summary(report), report["rows"]
+    done = [row for row in rows if "not_run" not in row]
+    print(f"\n{facts['measured']} rows measured, {facts['not_run']} not run")
+    if facts["compared"]:
+        print(_sentence("against the best peer", facts))
+        titles = facts["groups"] if len(facts["groups"]) > 1 else {}
+        for title, figures in titles.items():
+            if figures["compared"]:
+                print("  " + _sentence(title, figures))
+        names = list(dict.fromkeys(name for row in done for name in row["peers"]))
+        for name in names if len(names) > 1 else []:
+            print("  " + _sentence(f"against {name}", _figures(done, name)))
+    if facts["lost"]:
+        print("  lost to the best peer, the worst first:")
+    for line in facts["lost"]:
+        print(f"    {line}")
+    for line in facts["wrong"]:
+        print(f"WRONG RESULT: {line}")
+    if done and not facts["wrong"]:
         print("every timed result is within its bound")
 
 
-def _ratio(row: Row, peer: str) -> float:
-    return float(row["peers"][peer]["ratio"][1])
-
-
-def _print_comparison(peer: str, title: str, rows: Sequence[Row]) -> None:
-    ratios = [_ratio(row, peer) for row in rows]
-    lost = sum(ratio < 1 for ratio in ratios)
-    indent = "" if title == "all rows" else "  "
-    print(
-        f"{indent}against {peer}, {title}: geometric mean {geometric_mean(ratios):.2f}, minimum"
-        f" {min(ratios):.2f}, maximum {max(ratios):.2f}, lost {lost} of {len(ratios)}"
+def _sentence(subject: str, figures: dict[str, Any]) -> str:
+    return (
+        f"{subject}: geometric mean {figures['geometric_mean']:.2f}, minimum"
+        f" {figures['minimum']:.2f}, maximum {figures['maximum']:.2f}, lost"
+        f" {figures['lost_count']} of {figures['compared']}"
     )

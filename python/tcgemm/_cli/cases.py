@@ -18,7 +18,7 @@ LAYOUTS = ("nn", "nt", "tn", "tt")
 
 @dataclass(frozen=True)
 class Case:
-    """One row: D = A B with A m x k, B k x n."""
+    """One row: D = A B + beta C with A m x k, B k x n, `batch` times in one call."""
 
     m: int
     n: int
@@ -28,7 +28,16 @@ class Case:
     precision: str | None = None
     accumulate: str | None = None
     out_dtype: str | None = None
+    determinism: str | None = None
+    batch: int = 1
+    broadcast: str = ""  # "a" or "b": the operand that the whole batch shares
+    padding: int = 0  # elements between the rows (columns) of every operand
+    offset: int = 0  # elements from an aligned address to the first of every operand
+    beta: float = 0.0
+    in_place: bool = False  # C is D
     family: str | None = None  # forced, else the library's choice
+    # The peer is the library itself, with these fields instead; else whoever the framework has.
+    against: dict[str, Any] | None = None
     group: str = ""
 
     @property
@@ -36,8 +45,34 @@ class Case:
         return Mode(self.dtype, self.precision, self.accumulate, self.out_dtype)
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments for matmul, gemm and plan, but for alpha and beta."""
+        chosen = {} if self.determinism is None else {"determinism": self.determinism}
+        return {**self.mode.arguments, **chosen}
+
+    @property
+    def peer_case(self) -> Case | None:
+        """What the library is measured against itself on."""
+        return None if self.against is None else replace(self, against=None, **self.against)
+
+    @property
     def size(self) -> str:
-        return str(self.m) if self.square else f"{self.m}x{self.n}x{self.k}"
+        product = str(self.m) if self.square else f"{self.m}x{self.n}x{self.k}"
+        return product if self.batch == 1 else f"{self.batch} * {product}"
+
+    @property
+    def form(self) -> str:
+        """The layout, and what is not plain about the operands."""
+        parts = [self.layout]
+        if self.broadcast:
+            parts.append(f"one {self.broadcast.upper()}")
+        if self.padding:
+            parts.append(f"ld+{self.padding}")
+        if self.offset:
+            parts.append(f"at+{self.offset}")
+        if self.beta:
+            parts.append(f"{self.beta:+g}{'D' if self.in_place else 'C'}")
+        return " ".join(parts)
 
     @property
     def square(self) -> bool:
@@ -45,17 +80,20 @@ class Case:
 
     @property
     def operations(self) -> int:
-        return 2 * self.m * self.n * self.k
+        return 2 * self.batch * self.m * self.n * self.k
 
     @property
     def bytes(self) -> int:
-        """A and B read, D written, once each."""
+        """A and B read, D written, C read where there is one: once each."""
         item = ITEM_BYTES[self.dtype]
-        result = self.m * self.n * ITEM_BYTES[self.mode.result_dtype]
-        return (self.m * self.k + self.k * self.n) * item + result
+        a = self.m * self.k * (1 if self.broadcast == "a" else self.batch)
+        b = self.k * self.n * (1 if self.broadcast == "b" else self.batch)
+        result = self.batch * self.m * self.n * ITEM_BYTES[self.mode.result_dtype]
+        return (a + b) * item + result * (2 if self.beta else 1)
 
     def to_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value is not None}
+        """Without the fields that say nothing."""
+        return {key: value for key, value in asdict(self).items() if value}
 
 
 def parse_sizes(text: str, option: str) -> list[int]:
@@ -122,21 +160,43 @@ def load_suite(name: str) -> Suite:
 
 
 def _group(group: dict[str, Any]) -> list[Case]:
-    """Every layout of every size and shape of a [[groups]] table."""
+    """The cases of a [[groups]] table: every value of every list, of every shape."""
     fields = dict(group)
-    sizes, shapes = fields.pop("sizes", []), fields.pop("shapes", [])
-    layouts, title = fields.pop("layouts", ["nn"]), fields.pop("title")
-    unknown = set(layouts) - set(LAYOUTS)
-    if unknown:
-        raise ValueError(f"group {title!r}: unknown layout")
-    if not sizes and not shapes:
-        raise ValueError(f"group {title!r}: neither sizes nor shapes")
-    dimensions = [(size, size, size) for size in sizes] + [tuple(shape) for shape in shapes]
-    return [
-        Case(m, n, k, layout=layout, group=title, **fields)
-        for layout in layouts
-        for m, n, k in dimensions
-    ]
+    title = fields.pop("title")
+    shapes = [[size, size, size] for size in fields.pop("sizes", [])]
+    shapes += fields.pop("shapes", [])  # [m, n, k] or [batch, m, n, k]
+    # Few or many rows times weights of N columns and K rows, as layers of networks have them.
+    rows, weights = fields.pop("rows", []), fields.pop("weights", [])
+    shapes += [[m, n, k] for n, k in weights for m in rows]
+    if not shapes:
+        raise ValueError(f"group {title!r}: neither sizes, shapes nor rows with weights")
+    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
+    cases = []
+    for values in itertools.product(*lists.values()):
+        chosen = {**fields, **dict(zip(lists, values, strict=True))}
+        for *batch, m, n, k in shapes:
+            case = Case(m, n, k, group=title, **chosen)
+            cases.append(replace(case, batch=batch[0]) if batch else case)
+    for case in cases:
+        _check(case)
+    return cases
+
+
+def _check(case: Case) -> None:
+    """ValueError for fields that no case can have; the library checks the others itself."""
+    allowed = {
+        "layout": LAYOUTS,
+        "dtype": tuple(ITEM_BYTES),
+        "broadcast": ("", "a", "b"),
+    }
+    for field, values in allowed.items():
+        value = getattr(case, field)
+        if value not in values:
+            raise ValueError(f"group {case.group!r}: {field} {value!r} is not in {values}")
+    if min(case.m, case.n, case.k, case.batch) < 1 or min(case.padding, case.offset) < 0:
+        raise ValueError(f"group {case.group!r}: sizes and batch start at 1, padding at 0")
+    if case.against is not None:
+        _check(replace(case, against=None, **case.against))
 
 
 def from_arguments(

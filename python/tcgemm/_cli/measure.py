@@ -6,15 +6,16 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tcgemm
 from tcgemm._cli import accuracy, timing
-from tcgemm._cli.backends import Backend, Work, compute_capability
+from tcgemm._cli.backends import Work, compute_capability
 from tcgemm._cli.cases import Case
-from tcgemm._cli.modes import ITEM_BYTES, Mode, bounds
-from tcgemm._cli.peers import Peer, peers
+from tcgemm._cli.modes import bounds
+from tcgemm._cli.operands import Operands, Pool, count_sets
+from tcgemm._cli.peers import Peer, library, peers
 from tcgemm._cli.timing import Contender
 
 _CHECK_ROWS = 64  # at least; accuracy.sample_rows takes more of a tall result
@@ -40,16 +41,17 @@ def forced_family(family: str | None) -> Iterator[None]:
                 os.environ["TCGEMM_FORCE_FAMILY"] = before
 
 
-def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = True) -> Row:
+def measure(pool: Pool, case: Case, seconds: float, with_peers: bool = True) -> Row:
     """A row of the results, as the JSON file has it. `seconds`: about how long to time."""
     row: Row = {"case": case.to_json()}
+    backend = pool.backend
     try:
         if not backend.has_dtype(case.dtype):
             raise tcgemm.UnsupportedError(backend.missing(case.dtype))
         if case.family not in (None, *(kernel["family"] for kernel in tcgemm.kernels())):
             raise tcgemm.NoKernelError(f"family {case.family} is not in this build")
         with forced_family(case.family):
-            row.update(_measure_gemm(backend, case, seconds, with_peers))
+            row.update(_measure_gemm(pool, case, seconds, with_peers))
     except _NOT_HERE as error:
         row["not_run"] = str(error)
     except RuntimeError as error:  # PyTorch's out of memory is one of these
@@ -59,145 +61,125 @@ def measure(backend: Backend, case: Case, seconds: float, with_peers: bool = Tru
     return row
 
 
-class _Operands:
-    """Sets of A, B and a result for each contender: one set, until there are to be more."""
+@dataclass
+class _Side:
+    """One of those who are measured: what it computes, with whose arrays."""
 
-    def __init__(self, backend: Backend, case: Case, result_dtypes: Sequence[str]) -> None:
-        self._backend, self._case, self._dtypes = backend, case, result_dtypes
-        self.a: list[Any] = []
-        self.b: list[Any] = []
-        self.results: list[list[Any]] = [[] for _ in result_dtypes]
-        self._add()
+    peer: Peer
+    operands: Operands
+    contender: Contender
+    facts: Row
+    error: float = 0.0
+    over_bound: float = 0.0
+    compared: int = 0
 
     @property
-    def count(self) -> int:
-        return len(self.a)
-
-    def fill(self) -> None:
-        """More sets, until they exceed the cache."""
-        case = self._case
-        result_bytes = sum(case.m * case.n * ITEM_BYTES[dtype] for dtype in self._dtypes)
-        wanted = timing.operand_sets(self._backend, case.bytes + result_bytes)
-        while self.count < wanted:
-            self._add()
-
-    def _add(self) -> None:
-        backend, case, seed = self._backend, self._case, 2 * self.count
-        self.a.append(backend.matrix(case.m, case.k, case.dtype, case.layout[0], seed))
-        self.b.append(backend.matrix(case.k, case.n, case.dtype, case.layout[1], seed + 1))
-        for made, dtype in zip(self.results, self._dtypes, strict=True):
-            made.append(backend.empty((case.m, case.n), dtype))
-            backend.poison(made[-1])
+    def case(self) -> Case:
+        return self.peer.case
 
 
-def _measure_gemm(backend: Backend, case: Case, seconds: float, with_peers: bool) -> Row:
-    rivals, refused = _willing(backend, case, peers(backend, case) if with_peers else [])
-    operands = _Operands(
-        backend, case, [case.mode.result_dtype, *(rival.result_dtype for rival in rivals)]
-    )
-    plan, ours = _ours(case, operands)
-    contenders = [ours]
-    for rival, results in zip(rivals, operands.results[1:], strict=True):
-        works = _peer_works(rival, operands, results)
-        contenders.append(Contender(rival.name, works, works))
+def _measure_gemm(pool: Pool, case: Case, seconds: float, with_peers: bool) -> Row:
+    backend = pool.backend
+    rivals = peers(backend, case) if with_peers else []
+    sets = count_sets(backend, [case, *(rival.case for rival in rivals)])
+    ours = _side(pool, library(case), sets)
+    sides, refused = [ours], {}
+    for rival in rivals:
+        try:
+            sides.append(_side(pool, rival, sets))
+        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+            refused[rival.name] = str(error).splitlines()[0]
+    contenders = [side.contender for side in sides]
+    references: dict[str, accuracy.Reference] = {}
 
-    def check(place: int, mode: Mode) -> accuracy.Accuracy:
-        # The first set of operands: every round of kernels and the first call went through it.
-        result = operands.results[place][0]
-        limits = bounds(mode, case.k, compute_capability(backend))
-        return accuracy.measure(
-            backend, operands.a[0], operands.b[0], result, mode, limits, rows=_CHECK_ROWS
-        )
-
+    for side in sides:
+        side.operands.reset()
     timing.time_kernels(backend, contenders, 0.7 * seconds)
-    seen = check(0, case.mode)
-    rival_checks = [check(place, rival.mode) for place, rival in enumerate(rivals, start=1)]
-    for result in operands.results[0]:
-        backend.poison(result)
+    for side in sides:
+        _check(side, references, side.contender.kernels)
+        side.operands.reset()
     timing.time_calls(backend, contenders, 0.3 * seconds)
-    seen_call = check(0, case.mode)
+    for side in sides:
+        _check(side, references, side.contender.calls)
 
-    over_bound = max(seen.over_bound, seen_call.over_bound)
     row: Row = {
-        "kernel": plan.kernel,
-        "family": plan.family,
-        "precision": plan.precision,
-        "accumulate": plan.accumulate,
-        "split_k": plan.split_k,
-        "workspace_bytes": plan.workspace_bytes,
-        "operand_sets": operands.count,
-        "ours": _with_rate(case, ours),
-        "error": finite(max(seen.error, seen_call.error)),
-        "error_over_bound": finite(over_bound),
-        "elements_checked": seen.compared,
-        "kept": over_bound <= 1,
-        "peers": {},
+        **ours.facts,
+        "operand_sets": sets,
+        "ours": _with_rate(ours),
+        "error": finite(ours.error),
+        "error_over_bound": finite(ours.over_bound),
+        "elements_checked": ours.compared,
+        "kept": ours.over_bound <= 1,
+        "peers": {side.peer.name: _compared(ours, side) for side in sides[1:]},
         "peers_refused": refused,
     }
-    for rival, contender, checked in zip(rivals, contenders[1:], rival_checks, strict=True):
-        row["peers"][rival.name] = {
-            "how": rival.how,
-            **_with_rate(case, contender),
-            "error": finite(checked.error),
-            "error_over_bound": finite(checked.over_bound),
-            "ratio": timing.ratio(contender.kernel_seconds, ours.kernel_seconds),
-            "call_ratio": timing.ratio(contender.call_seconds, ours.call_seconds),
-        }
-    if rivals:  # the fair one is first
-        row["peer"] = rivals[0].name
-        row["ratio"] = row["peers"][rivals[0].name]["ratio"][1]
+    products = [side.peer for side in sides[1:] if side.peer.checked]
+    judges = [peer.name for peer in products if peer.fair] or [peer.name for peer in products[:1]]
+    if judges:  # the fastest of those who do equal work
+        row["peer"] = min(judges, key=lambda name: row["peers"][name]["ratio"][1])
+        row["ratio"] = row["peers"][row["peer"]]["ratio"][1]
         row["lost"] = row["ratio"] < 1
     return row
 
 
-def _ours(case: Case, operands: _Operands) -> tuple[Any, Contender]:
-    """A plan, made before there is more than one set of operands: it may be refused."""
-    arguments, results = case.mode.arguments, operands.results[0]
-    plan = tcgemm.plan(operands.a[0], operands.b[0], out=results[0], **arguments)
-    if case.family is not None and plan.family != case.family:
-        raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
-
-    def execute(a: Any, b: Any, d: Any) -> None:
-        plan.execute(a, b, None, d)
-
-    def call(a: Any, b: Any, d: Any) -> None:
-        tcgemm.matmul(a, b, out=d, **arguments)
-
-    operands.fill()
-    sets = list(zip(operands.a, operands.b, results, strict=True))
-    kernels: list[Work] = [partial(execute, *operand_set) for operand_set in sets]
-    calls: list[Work] = [partial(call, *operand_set) for operand_set in sets]
-    return plan, Contender("tcgemm", kernels, calls)
+def _side(pool: Pool, peer: Peer, sets: int) -> _Side:
+    """Ready to be timed; raises what it refuses its operands with."""
+    operands = Operands(pool, peer.case, sets)
+    prepared = peer.prepare(operands)
+    prepared.kernels[0]()
+    pool.backend.synchronize()
+    contender = Contender(peer.name, prepared.kernels, prepared.calls)
+    return _Side(peer, operands, contender, prepared.facts)
 
 
-def _willing(
-    backend: Backend, case: Case, rivals: Sequence[Peer]
-) -> tuple[list[Peer], dict[str, str]]:
-    """The peers that take the dtypes and layouts of a case, and why others do not."""
-    willing, refused = [], {}
-    for rival in rivals:
-        m, n, k = (min(size, 64) + size % 8 for size in (case.m, case.n, case.k))
-        a = backend.matrix(m, k, case.dtype, case.layout[0], 0)
-        b = backend.matrix(k, n, case.dtype, case.layout[1], 1)
-        try:
-            rival.product(a, b, backend.empty((m, n), rival.result_dtype))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
-            refused[rival.name] = str(error).splitlines()[0]
-        else:
-            willing.append(rival)
-    return willing, refused
+def _check(side: _Side, references: dict[str, accuracy.Reference], works: Sequence[Work]) -> None:
+    """Compares the results of the first set of operands: every kind of timing went through it."""
+    if not side.peer.checked or not works:
+        return
+    backend, case = side.operands.backend, side.case
+    if side.operands.accumulates:  # over and over: what is checked is one product more
+        side.operands.reset()
+        works[0]()
+    key = repr(replace(case, accumulate=None, determinism=None, against=None, group=""))
+    first = side.operands.sets[0]
+    if key not in references:
+        c = side.operands.initial_c(0)
+        references[key] = accuracy.Reference(
+            backend, first.a, first.b, case.mode, c=c, beta=case.beta, rows=_CHECK_ROWS
+        )
+    limits = bounds(case.mode, case.k, compute_capability(backend))
+    seen = references[key].judge(first.d, case.mode, limits)
+    side.error = max(side.error, seen.error)
+    side.over_bound = max(side.over_bound, seen.over_bound)
+    side.compared = seen.compared
 
 
-def _peer_works(rival: Peer, operands: _Operands, results: Sequence[Any]) -> list[Work]:
-    return [
-        partial(rival.product, *operand_set)
-        for operand_set in zip(operands.a, operands.b, results, strict=True)
-    ]
+def _with_rate(side: _Side) -> Row:
+    timed = side.contender.timing()
+    per_second = 1e6 / timed["kernel_us"][1]
+    return {
+        **timed,
+        "tflops": side.case.operations * per_second * 1e-12,
+        "gbps": side.case.bytes * per_second * 1e-9,
+    }
 
 
-def _with_rate(case: Case, contender: Contender) -> Row:
-    timed = contender.timing()
-    return {**timed, "tflops": case.operations / timed["kernel_us"][1] * 1e-6}
+def _compared(ours: _Side, rival: _Side) -> Row:
+    """Ratios of speed: of the times, where both do the same number of operations."""
+    work = ours.case.operations / rival.case.operations
+    mine, theirs = ours.contender, rival.contender
+    row: Row = {
+        "how": rival.peer.how,
+        **rival.facts,
+        **_with_rate(rival),
+        "ratio": timing.ratio(theirs.kernel_seconds, mine.kernel_seconds, work),
+    }
+    if theirs.call_seconds:
+        row["call_ratio"] = timing.ratio(theirs.call_seconds, mine.call_seconds, work)
+    if rival.peer.checked:
+        row["error"] = finite(rival.error)
+        row["error_over_bound"] = finite(rival.over_bound)
+    return row
 
 
 def finite(value: float) -> float | None:

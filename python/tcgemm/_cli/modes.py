@@ -1,10 +1,11 @@
 """The modes in which a product can be computed, and what each promises.
 
-The promise, componentwise, for C the exact product of the operands as the mode rounds them:
+The promise, componentwise, for R = A B + beta C, exact, of the operands as the mode rounds them:
 
-    |D - C| <= c |A||B| + u_out |C|
+    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R|
 
-with |A||B| the product of the absolute values and u_out the unit roundoff of D's dtype. `hard` is
+with |A||B| the product of the absolute values, u_acc and u_out the unit roundoffs of the
+accumulator and of D's dtype. `hard` is
 a proven c, which never fails. `gate` is the regression limit on data of one sign, U(0,1).
 """
 
@@ -21,6 +22,13 @@ UNIT_ROUNDOFF = {
     "bfloat16": 2.0**-8,
     "float32": U32,
     "float64": U64,
+    "int32": 0.0,
+}
+ACCUMULATOR_ROUNDOFF = {
+    "fp16": U16,
+    "fp32": U32,
+    "promoted": U32,
+    "fp64": U64,
     "int32": 0.0,
 }
 # Half of the smallest subnormal: the absolute error of a result that underflows.

@@ -1,94 +1,201 @@
-"""Who we are measured against: cuBLAS through PyTorch or CuPy, NumPy and PyTorch on the CPU."""
+"""Who is measured: the library, and its peers: cuBLAS through PyTorch or CuPy, cublasLt, NumPy."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tcgemm._cli.backends import Backend
+import tcgemm
+from tcgemm._cli import cublaslt
+from tcgemm._cli.backends import Backend, Work
 from tcgemm._cli.cases import Case
-from tcgemm._cli.modes import Mode
+from tcgemm._cli.modes import ITEM_BYTES
+from tcgemm._cli.operands import Operands, Pool
+
+# Fewer operations a byte than this, and any GPU with tensor cores waits for its memory.
+_MEMORY_BOUND = 64
+_COPIED_AT_LEAST = 4 << 20  # bytes: below, a copy measures the launch
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One piece of work for each set of operands, in both forms."""
+
+    kernels: Sequence[Work]  # as bare as it gets
+    calls: Sequence[Work]  # as a user writes it; none where nobody does
+    facts: dict[str, Any] = field(default_factory=dict)  # of what was chosen, for the results
 
 
 @dataclass(frozen=True)
 class Peer:
     name: str
     how: str  # exactly what is timed
-    mode: Mode  # what it promises, for the check of its results
-    product: Callable[[Any, Any, Any], Any]  # (a, b, d) -> the result, which is d where d is used
-    result_dtype: str  # of d
+    case: Case  # what it computes, and so what it promises
+    prepare: Callable[[Operands], Prepared]  # raises what the framework raises where it refuses
+    fair: bool = True  # does equal work; others are for context
+    checked: bool = True  # its results are products
+
+
+def library(case: Case) -> Peer:
+    """The library itself."""
+    return Peer(
+        "tcgemm", "a plan for kernel times, tcgemm.matmul or gemm for calls", case, _planned
+    )
+
+
+def _planned(operands: Operands) -> Prepared:
+    case, sets = operands.case, operands.sets
+    arguments = case.arguments
+    if case.beta:
+        arguments["beta"] = case.beta
+    first = sets[0]
+    plan = tcgemm.plan(first.a, first.b, first.c, out=first.d, **arguments)
+    if case.family is not None and plan.family != case.family:
+        raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
+
+    def execute(a: Any, b: Any, c: Any, d: Any) -> None:
+        plan.execute(a, b, c, d)
+
+    def call(a: Any, b: Any, c: Any, d: Any) -> None:
+        if c is None:
+            tcgemm.matmul(a, b, out=d, **arguments)
+        else:
+            tcgemm.gemm(a, b, c, out=d, **arguments)
+
+    facts = {
+        "kernel": plan.kernel,
+        "family": plan.family,
+        "precision": plan.precision,
+        "accumulate": plan.accumulate,
+        "split_k": plan.split_k,
+        "workspace_bytes": plan.workspace_bytes,
+    }
+    return Prepared(_each(execute, operands), _each(call, operands), facts)
+
+
+def _each(product: Callable[..., Any], operands: Operands) -> list[Work]:
+    return [partial(product, each.a, each.b, each.c, each.d) for each in operands.sets]
+
+
+def _framework(product: Callable[..., Any]) -> Callable[[Operands], Prepared]:
+    """A function of (a, b, c, d) that users call as it is."""
+
+    def prepare(operands: Operands) -> Prepared:
+        works = _each(product, operands)
+        return Prepared(works, works)
+
+    return prepare
 
 
 def peers(backend: Backend, case: Case) -> list[Peer]:
-    """The first is the fair one, which does equal work; the others are for context."""
-    if backend.name == "torch":
-        return _torch(backend, case)
-    if backend.name == "cupy":
-        return _cupy(backend, case)
-    return _numpy(backend, case)
+    """The first is the one that everybody has; the fastest of the fair ones counts."""
+    if case.peer_case is not None:
+        changed = case.against or {}
+        name = "/".join(map(str, changed.values()))
+        how = "tcgemm with " + ", ".join(f"{key} {value}" for key, value in changed.items())
+        return [Peer(f"tcgemm:{name}", how, case.peer_case, _planned)]
+    made = {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
+    if backend.on_gpu:
+        how = "the best of cublasLt's heuristic candidates"
+        # Promotion is ours; FP32 sums are what cublasLt has in its place.
+        summed = None if case.accumulate == "promoted" else case.accumulate
+        promise = replace(case, accumulate=summed, determinism=None)
+        made.insert(1, Peer("cublaslt", how, promise, _lt))
+    if case.operations < _MEMORY_BOUND * case.bytes and case.bytes >= _COPIED_AT_LEAST:
+        how = "a copy of half as many bytes as the product reads and writes"
+        made.append(Peer("copy", how, case, _copy, fair=False, checked=False))
+    return made
 
 
-def _converts(case: Case) -> bool:
-    return case.mode.compute_dtype != case.dtype
+def _lt(operands: Operands) -> Prepared:
+    kernels, facts = cublaslt.best(operands)
+    return Prepared(kernels, (), facts)
+
+
+def _copy(operands: Operands) -> Prepared:
+    case, backend = operands.case, operands.backend
+    sets = len(operands.sets)
+    count = case.bytes // 2 // ITEM_BYTES[case.dtype]
+    source = operands.pool.numbers(case.dtype, sets * count)
+    target = backend.empty((sets * count,), case.dtype)
+    works = [
+        partial(backend.copy, target[start : start + count], source[start : start + count])
+        for start in range(0, sets * count, count)
+    ]
+    return Prepared(works, works)
 
 
 def _torch(backend: Backend, case: Case) -> list[Peer]:
     torch: Any = importlib.import_module("torch")
     name = "cublas" if backend.on_gpu else "torch"
     compute, result = case.mode.compute_dtype, case.mode.result_dtype
-    narrow, wide = getattr(torch, compute), getattr(torch, result)
-
-    def into(a: Any, b: Any, d: Any) -> Any:
-        return torch.mm(a, b, out=d)
-
-    def integer(a: Any, b: Any, d: Any) -> Any:
-        return torch._int_mm(a, b, out=d)
-
-    def widening(a: Any, b: Any, d: Any) -> Any:
-        return torch.mm(a, b, out_dtype=wide, out=d)
-
-    def cast_widening(a: Any, b: Any, d: Any) -> Any:
-        return torch.mm(a.to(narrow), b.to(narrow), out_dtype=wide, out=d)
-
-    def cast(a: Any, b: Any, d: Any) -> Any:
-        return d.copy_(torch.mm(a.to(narrow), b.to(narrow)))
-
+    narrow = getattr(torch, compute)
+    promise = replace(case, accumulate=None, determinism=None)
     if compute == "int8":
-        if case.m <= 16 or case.n % 8 or case.k % 8:  # what torch._int_mm asks for
+
+        def integer(a: Any, b: Any, c: Any, d: Any) -> Any:
+            return torch._int_mm(a, b, out=d)
+
+        # what torch._int_mm asks for
+        if case.m <= 16 or case.n % 8 or case.k % 8 or case.batch > 1 or case.beta:
             return []
-        return [Peer(name, "torch._int_mm(a, b)", case.mode, integer, result)]
-    own = Mode(compute)  # of a product whose result has the dtype of its operands
-    can_widen = compute != result and _works(backend, widening, compute, result)
-    if not _converts(case):
-        if compute == result:
-            return [Peer(name, "torch.mm(a, b)", own, into, result)]
-        if can_widen:
-            return [Peer(name, f"torch.mm(a, b, out_dtype={result})", case.mode, widening, result)]
-        return [Peer(name, f"torch.mm(a, b), to {compute}", own, into, compute)]
-    made = [Peer(name, f"torch.mm(a.to({compute}), b.to({compute}))", case.mode, cast, result)]
-    if can_widen:
-        how = f"torch.mm(a.to({compute}), b.to({compute}), out_dtype={result})"
-        made = [Peer(name, how, case.mode, cast_widening, result)]
-    else:  # the product is rounded to the narrow dtype on its way
-        mode = Mode(case.dtype, case.precision, out_dtype=compute)
-        made = [Peer(name, made[0].how, mode, cast, result)]
-    if case.dtype == "float32":
+        return [Peer(name, "torch._int_mm(a, b)", promise, _framework(integer))]
+
+    # One B for all of A's products is one long A, where A is contiguous, as in torch.matmul.
+    folds = case.broadcast == "b" and not case.padding and case.layout[0] == "n" and not case.beta
+    batched = case.batch > 1 and not folds
+    plain = "bmm" if batched else "mm"
+    function = {"mm": "addmm", "bmm": "baddbmm"}[plain] if case.beta else plain
+
+    def product(a: Any, b: Any, c: Any, d: Any, **out_dtype: Any) -> Any:
+        if a.dtype != narrow:
+            a, b = a.to(narrow), b.to(narrow)
+        if folds:
+            a, d = a.reshape(-1, a.shape[-1]), d.reshape(-1, d.shape[-1])
+        elif batched:
+            a, b = (x.expand(d.shape[0], -1, -1) for x in (a, b))
+        if c is None:
+            return getattr(torch, function)(a, b, out=d, **out_dtype)
+        return getattr(torch, function)(c, a, b, beta=case.beta, out=d, **out_dtype)
+
+    widening = partial(product, out_dtype=getattr(torch, result))
+    converts = compute != case.dtype
+    given = f"a.to({compute}), b.to({compute})" if converts else "a, b"
+    if case.beta:
+        given = f"c, {given}, beta={case.beta:g}"
+    if compute == result:
+        made = [Peer(name, f"torch.{function}({given})", promise, _framework(product))]
+    elif _widens(backend, widening, case):
+        how = f"torch.{function}({given}, out_dtype={result})"
+        made = [Peer(name, how, promise, _framework(widening))]
+    elif case.beta:
+        made = []
+    else:  # the product is rounded to the narrow dtype
+        rounded = replace(promise, out_dtype=compute)
+        how = f"torch.{function}({given}), to {compute}"
+        made = [Peer(name, how, rounded, _framework(product), fair=False)]
+    if converts and case.dtype == "float32" and not case.beta and case.batch == 1:
+
+        def unrounded(a: Any, b: Any, c: Any, d: Any) -> Any:
+            return torch.mm(a, b, out=d)
+
         how = "torch.mm(a, b) in FP32, no TF32"
-        made.append(Peer(f"{name}_fp32", how, Mode("float32"), into, "float32"))
+        wide = replace(promise, precision=None, out_dtype=None)
+        made.append(Peer(f"{name}_fp32", how, wide, _framework(unrounded), fair=False))
     return made
 
 
-def _works(
-    backend: Backend, product: Callable[[Any, Any, Any], Any], dtype: str, result: str
-) -> bool:
-    """Whether this PyTorch has it: out_dtype came late, and not for every device."""
-    x = backend.random((16, 16), dtype, 0)
+def _widens(backend: Backend, product: Callable[..., Any], case: Case) -> bool:
+    """Whether this PyTorch has the product: out_dtype came late, and not for every device."""
+    tiny = replace(case, m=8, n=8, k=8, batch=min(case.batch, 2))
+    each = Operands(Pool(backend), tiny, 1).sets[0]
     try:
-        product(x, x, backend.empty((16, 16), result))
+        product(each.a, each.b, each.c, each.d)
     except (RuntimeError, TypeError, NotImplementedError):
         return False
     return True
@@ -97,46 +204,50 @@ def _works(
 def _cupy(backend: Backend, case: Case) -> list[Peer]:
     cupy: Any = importlib.import_module("cupy")
     compute, result = case.mode.compute_dtype, case.mode.result_dtype
-    if compute in ("int8", "bfloat16"):
-        return []  # cupy.matmul gives int8 back for int8, and has no cuBLAS path for bfloat16
+    if compute in ("int8", "bfloat16") or case.beta:
+        return []  # cupy.matmul gives int8 for int8, has no bfloat16 in cuBLAS, and takes no C
 
-    def into(a: Any, b: Any, d: Any) -> Any:
+    def into(a: Any, b: Any, c: Any, d: Any) -> Any:
         return cupy.matmul(a, b, out=d)
 
-    def cast(a: Any, b: Any, d: Any) -> Any:
+    def cast(a: Any, b: Any, c: Any, d: Any) -> Any:
         return cupy.matmul(a.astype(compute), b.astype(compute), out=d)
 
-    own = Mode(compute)
-    if not _converts(case):
+    promise = replace(case, accumulate=None, determinism=None, out_dtype=compute)
+    if compute == case.dtype:
         how = "cupy.matmul(a, b)" if compute == result else f"cupy.matmul(a, b), to {compute}"
-        return [Peer("cublas", how, own, into, compute)]
-    mode = Mode(case.dtype, case.precision, out_dtype=compute)
+        return [Peer("cublas", how, promise, _framework(into), fair=compute == result)]
     how = f"cupy.matmul(a.astype({compute}), b.astype({compute}))"
-    made = [Peer("cublas", how, mode, cast, compute)]
+    made = [Peer("cublas", how, promise, _framework(cast))]
     if case.dtype == "float32":
-        made.append(Peer("cublas_fp32", "cupy.matmul(a, b)", Mode("float32"), into, "float32"))
+        wide = replace(promise, precision=None, out_dtype=None)
+        how = "cupy.matmul(a, b)"
+        made.append(Peer("cublas_fp32", how, wide, _framework(into), fair=False))
     return made
 
 
 def _numpy(backend: Backend, case: Case) -> list[Peer]:
     """NumPy's own matmul where BLAS has the dtype; else the fastest exact detour through BLAS."""
-    compute, result = case.dtype, case.mode.result_dtype
+    added = f" + {case.beta:g} * c" if case.beta else ""
 
-    def into(a: Any, b: Any, d: Any) -> Any:
-        return np.matmul(a, b, out=d)
+    def product(a: Any, b: Any, c: Any, d: Any) -> Any:
+        if c is None:
+            return np.matmul(a, b, out=d)
+        d[...] = np.matmul(a, b) + case.beta * c
+        return d
 
-    def through(wide: Any) -> Callable[[Any, Any, Any], Any]:
-        def product(a: Any, b: Any, d: Any) -> Any:
-            d[...] = np.matmul(a.astype(wide), b.astype(wide))
-            return d
+    def through(wide: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+        wider = np.matmul(a.astype(wide), b.astype(wide))
+        d[...] = wider if c is None else wider + case.beta * c.astype(wide)
+        return d
 
-        return product
-
+    promise = replace(case, precision=None, accumulate=None, determinism=None)
     if case.dtype in ("float32", "float64"):
-        how = f"np.matmul(a, b) in {case.dtype}"
-        return [Peer("numpy", how, Mode(case.dtype), into, case.dtype)]
+        promise = replace(promise, out_dtype=None)
+        how = f"np.matmul(a, b){added} in {case.dtype}"
+        return [Peer("numpy", how, promise, _framework(product))]
     # float32 holds sums of int8 products exactly below 2^24
     exact = case.dtype != "int8" or case.k * 127 * 127 < 1 << 24
-    wide = np.float32 if exact else np.float64
-    how = f"np.matmul of the operands cast to {np.dtype(wide).name}"
-    return [Peer("numpy", how, Mode(compute, out_dtype=result), through(wide), result)]
+    wide = np.dtype(np.float32 if exact else np.float64)
+    how = f"np.matmul of the operands cast to {wide.name}{added}"
+    return [Peer("numpy", how, promise, _framework(partial(through, wide)))]

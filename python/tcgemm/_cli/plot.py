@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tcgemm._cli.bench_report import Row, case_of, geometric_mean, groups, where
+from tcgemm._cli.cases import Case
 from tcgemm._cli.modes import MODES, U16, U32, U64
 from tcgemm._cli.report import UsageError
 
-_OURS, _LOST, _WRONG = "#1f77b4", "#d62728", "#000000"
-_PEERS = ("#7f7f7f", "#bcbd22", "#17becf")
+OURS, LOST, WRONG = "#1f77b4", "#d62728", "#000000"
+_PEERS = ("#7f7f7f", "#bcbd22", "#17becf", "#e377c2")
+_MANY = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22")
+_STYLES = ("-", "--", "-.", ":")
+_BEST = "the best peer"  # of each row
+_SQUARES, EQUAL_WORK = "squares", "equal work"
+AXES = {
+    _SQUARES: "M = N = K",
+    EQUAL_WORK: "size: the side of a square product with as many operations",
+}
 _RATIO_TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_FINE_RATIO_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3)
 _DATA = {"U(0,1)": "#d62728", "U(-1,1)": "#1f77b4", "wide": "#2ca02c"}
 
 
@@ -26,14 +37,14 @@ def check_can_plot(path: str) -> None:
         raise UsageError(f"--plot {path}: there is no folder {Path(path).parent}")
 
 
-def _figure(rows: int, columns: int, width: float, heights: Sequence[float]) -> tuple[Any, Any]:
+def make_figure(rows: int, columns: int, width: float, heights: Sequence[float]) -> tuple[Any, Any]:
     figure_type = importlib.import_module("matplotlib.figure").Figure
     figure = figure_type(figsize=(width, sum(heights)), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
     return figure, axes
 
 
-def _save(figure: Any, path: str) -> None:
+def save(figure: Any, path: str) -> None:
     try:
         figure.savefig(path, dpi=110)
     except OSError as error:
@@ -52,66 +63,144 @@ def draw_bench(report: dict[str, Any], path: str) -> None:
     if not shown:
         raise UsageError("--plot: no row was measured, so there is nothing to draw")
     heights = [max(3.4, 0.24 * len(rows) + 1.2) for rows in shown.values()]
-    figure, axes = _figure(len(shown), 2, 13, heights)
+    figure, axes = make_figure(len(shown), 2, 13, heights)
     commit = report["machine"].get("commit")
     name = f"tcgemm bench, suite {report['suite']}" + (f", commit {commit[:10]}" if commit else "")
     figure.suptitle(f"{name}\n{where(report)}", fontsize=10)
     for (title, rows), (left, right) in zip(shown.items(), axes, strict=True):
         _draw_speed(left, title, rows)
         _draw_ratios(right, rows)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _draw_speed(axes: Any, title: str, rows: Sequence[Row]) -> None:
-    """Lines through the aligned squares of the first layout; marks for the odd squares."""
-    layouts = list(dict.fromkeys(case_of(row).layout for row in rows))
-    sizes: set[int] = set()
-    for place, layout in enumerate(layouts):
-        squares = sorted(
-            (row for row in rows if case_of(row).square and case_of(row).layout == layout),
-            key=lambda row: case_of(row).m,
-        )
-        sizes.update(case_of(row).m for row in squares)
-        names = list(dict.fromkeys(name for row in squares for name in row["peers"]))
-        suffix = f" {layout}" if len(layouts) > 1 else ""
-        style = ("-", "--", "-.", ":")[place % 4]
-        for number, name in enumerate([None, *names]):
-            color = _OURS if name is None else _PEERS[(number - 1) % len(_PEERS)]
-            _draw_line(axes, squares, name, color, style, f"{name or 'tcgemm'}{suffix}")
-    if not sizes:
-        axes.set_axis_off()
-        axes.text(0.5, 0.5, f"{title}\n(no square sizes)", ha="center", transform=axes.transAxes)
-        return
+    """Speed against the size that varies most: a line for each form, or for each of the others."""
+    axis, series = _series(rows)
+    memory_bound = is_memory_bound(rows)
+    names = dict.fromkeys(name for row in rows for name in row["peers"])
+    peers = [name for name in names if memory_bound or name != "copy"]
+    styles = ["none"] if axis == EQUAL_WORK else _STYLES
+    few = len(series) <= len(_STYLES)
+    for place, (label, some) in enumerate(series.items()):
+        if few:  # a colour for each contender, a style for each line of ours
+            for number, name in enumerate([None, *peers]):
+                text = f"{name or 'tcgemm'} {label if len(series) > 1 else ''}".strip()
+                color = OURS if name is None else _PEERS[(number - 1) % len(_PEERS)]
+                _draw_line(
+                    axes, _points(some, axis, name, memory_bound), color, styles[place], text
+                )
+        else:  # a colour for each line of ours, the best peer dotted beside it
+            color = _MANY[place % len(_MANY)]
+            _draw_line(axes, _points(some, axis, None, memory_bound), color, "-", label)
+            _draw_line(axes, _points(some, axis, _BEST, memory_bound), color, ":", None)
+    sizes = sorted({size_on(axis, row) for some in series.values() for row in some})
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_xscale("log", base=2)
-    ticks = sorted(size for size in sizes if size % 8 == 0) or sorted(sizes)
-    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    ticks: list[float] = []
+    apart = max(1.02, (sizes[-1] / sizes[0]) ** (1 / 12))  # or their numbers run together
+    for size in [size for size in sizes if not _is_odd(size)] or sizes:
+        if not ticks or size > apart * ticks[-1]:
+            ticks.append(size)
+    axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("M = N = K (crosses: sizes that are no multiple of 8)", fontsize=8)
-    fastest = max(row["ours"]["tflops"] for row in rows)
-    axes.set_ylabel("TFLOP/s" if fastest >= 1 else "GFLOP/s")
-    if fastest < 1:
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value * 1e3:g}")
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
+    notes = [AXES.get(axis, axis.upper())]
+    if axis != EQUAL_WORK and any(map(_is_odd, sizes)):
+        notes.append("crosses: sizes that are no multiple of 8")
+    notes += ["dotted: the best peer"] if peers and not few else []
+    axes.set_xlabel("; ".join(notes), fontsize=8)
+    set_speed_axis(axes, rows, memory_bound)
     axes.legend(fontsize=7)
 
 
+def _series(rows: Sequence[Row]) -> tuple[str, dict[str, list[Row]]]:
+    """What the rows are drawn against (see size_on), and the lines that they make there."""
+    squares = [row for row in rows if case_of(row).square]
+    alike = len({case_of(row).m for row in squares}) > 1
+    axis = _SQUARES if alike else varying(rows)
+    series: dict[str, list[Row]] = {}
+    for row in sorted(squares if alike else rows, key=lambda row: size_on(axis, row)):
+        case = case_of(row)
+        others = "" if alike else _others(case, axis)
+        series.setdefault(f"{others} {case.form}".strip(), []).append(row)
+    if 2 * len(series) > len(rows) > 1:  # shapes that make no lines
+        return EQUAL_WORK, {"": list(rows)}
+    return axis, series
+
+
+def size_on(axis: str, row: Row) -> float:
+    """Where a row is on an axis: m, n, k, _SQUARES or EQUAL_WORK."""
+    case = case_of(row)
+    if axis == EQUAL_WORK:
+        return float((case.operations / 2) ** (1 / 3))
+    return float(case.m if axis == _SQUARES else getattr(case, axis))
+
+
+def varying(rows: Sequence[Row]) -> str:
+    """The dimension along which the rows make the fewest lines."""
+    cases = [case_of(row) for row in rows]
+    return min("mnk", key=lambda name: len({(_others(case, name), case.form) for case in cases}))
+
+
+def _others(case: Case, dimension: str) -> str:
+    return " ".join(f"{name.upper()} {getattr(case, name)}" for name in "mnk" if name != dimension)
+
+
+def is_memory_bound(rows: Sequence[Row]) -> bool:
+    """Whether bandwidth is what most of them say something about."""
+    return statistics.median(case_of(row).operations / case_of(row).bytes for row in rows) < 64
+
+
+def speed(row: Row, side: Row, memory_bound: bool) -> float:
+    """TB/s or TFLOP/s of ours or of a peer, on the case as it is."""
+    microseconds = float(side["kernel_us"][1])
+    return case_of(row).bytes / microseconds * 1e-6 if memory_bound else float(side["tflops"])
+
+
+def set_speed_axis(axes: Any, rows: Sequence[Row], memory_bound: bool) -> None:
+    sides = ((row, side) for row in rows for side in (row["ours"], *row["peers"].values()))
+    fastest = max(speed(row, side, memory_bound) for row, side in sides)
+    unit = "B/s" if memory_bound else "FLOP/s"
+    axes.set_ylabel(f"T{unit}" if fastest >= 0.2 else f"G{unit}")
+    if fastest < 0.2:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value * 1e3:g}")
+    axes.set_ylim(0, 1.06 * fastest)
+    axes.grid(alpha=0.3)
+
+
+def _points(
+    rows: Sequence[Row], axis: str, name: str | None, memory_bound: bool
+) -> list[tuple[float, float]]:
+    """Sizes and speeds of ours (None), of a peer, or of the best peer of each row."""
+    points = []
+    for row in rows:
+        key = row.get("peer") if name == _BEST else name
+        side = row["ours"] if name is None else row["peers"].get(key)
+        if side is not None:
+            points.append((size_on(axis, row), speed(row, side, memory_bound)))
+    return points
+
+
+def _is_odd(size: float) -> bool:
+    """In the sense of tensor cores, which few rows are not; nor is what is no size."""
+    return size > 8 and size % 8 in range(1, 8)
+
+
 def _draw_line(
-    axes: Any, squares: Sequence[Row], name: str | None, color: str, style: str, label: str
+    axes: Any, points: Sequence[tuple[float, float]], color: str, style: str, label: str | None
 ) -> None:
-    measured = [
-        (case_of(row).m, row["ours"] if name is None else row["peers"][name])
-        for row in squares
-        if name is None or name in row["peers"]
-    ]
-    aligned = [(size, side["tflops"]) for size, side in measured if size % 8 == 0]
-    odd = [(size, side["tflops"]) for size, side in measured if size % 8]
+    aligned = [point for point in points if not _is_odd(point[0])]
+    odd = [point for point in points if _is_odd(point[0])]
     if aligned:
-        axes.plot(*zip(*aligned, strict=True), style, marker="o", ms=4, color=color, label=label)
+        axes.plot(*zip(*aligned, strict=True), ls=style, marker="o", ms=4, color=color, label=label)
     if odd:
         shown = None if aligned else label
         axes.plot(*zip(*odd, strict=True), "x", ms=7, mew=2, color=color, label=shown)
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """For a logarithmic axis between these."""
+    some = _FINE_RATIO_TICKS if high < 4 * low else _RATIO_TICKS
+    return [tick for tick in some if low < tick < high]
 
 
 def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
@@ -121,13 +210,13 @@ def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
         axes.text(0.5, 0.5, "no peer measured", ha="center", transform=axes.transAxes)
         return
     ratios = [row["ratio"] for row in compared]
-    colors = [_WRONG if not row["kept"] else _LOST if row["lost"] else _OURS for row in compared]
+    colors = [WRONG if not row["kept"] else LOST if row["lost"] else OURS for row in compared]
     places = range(len(compared))
     # A logarithmic axis with bars that start at 1: twice as fast is as long as half as fast.
     axes.set_xscale("log")
     axes.barh(places, [ratio - 1 for ratio in ratios], left=1, color=colors, height=0.7)
     axes.axvline(1, color="black", lw=1)
-    names = [f"{case_of(row).size} {case_of(row).layout}" for row in compared]
+    names = [f"{case_of(row).size} {case_of(row).form}" for row in compared]
     axes.set_yticks(places, names, fontsize=7)
     axes.set_ylim(max(len(compared), 8) - 0.5, -0.5)  # bars no thicker than a line of text
     for place, row in zip(places, compared, strict=True):
@@ -135,18 +224,18 @@ def _draw_ratios(axes: Any, rows: Sequence[Row]) -> None:
         side = "right" if row["lost"] else "left"
         axes.text(row["ratio"], place, text, va="center", ha=side, fontsize=7)
     # Room for the numbers beside the bars: a part of the axis, which is longer for a wide range.
-    low, high = min(0.5, min(ratios)), max(2.0, max(ratios))
+    low, high = min(0.75, min(ratios)), max(4 / 3, max(ratios))
     room = (high / low) ** 0.12
     axes.set_xlim(low / room, high * room)
-    ticks = [tick for tick in _RATIO_TICKS if axes.get_xlim()[0] < tick < axes.get_xlim()[1]]
+    ticks = ratio_ticks(*axes.get_xlim())
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    peer = compared[0]["peer"]
+    best = {row["peer"] for row in compared}
     lost = sum(row["lost"] for row in compared)
-    what = "bandwidth over that of a copy" if peer == "copy" else f"speed over {peer}"
+    what = "the best peer" if len(best) > 1 else best.pop()
     axes.set_title(
-        f"{what}: geometric mean {geometric_mean(ratios):.2f}, lost {lost} of {len(compared)}"
-        " (red)",
+        f"speed over {what}: geometric mean {geometric_mean(ratios):.2f}, lost {lost} of"
+        f" {len(compared)} (red)",
         fontsize=9,
         loc="left",
     )
@@ -165,14 +254,14 @@ def draw_verify(report: dict[str, Any], path: str) -> None:
         raise UsageError("--plot: no floating-point mode was verified, so there is nothing to draw")
     columns = min(3, len(modes))
     rows = -(-len(modes) // columns)
-    figure, axes = _figure(rows, columns, 4.6 * columns, [3.6] * rows)
+    figure, axes = make_figure(rows, columns, 4.6 * columns, [3.6] * rows)
     figure.suptitle("tcgemm verify: largest error over |A||B|, against K", fontsize=11)
     for panel in axes.flat[len(modes) :]:
         panel.set_axis_off()
     for (family, mode), panel in zip(modes, axes.flat, strict=False):
         here = [r for r in results if (r["family"], r["mode"]) == (family, mode)]
         _draw_mode(panel, here, mode, f"{mode} ({family})" if family else mode)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], mode: str, title: str) -> None:

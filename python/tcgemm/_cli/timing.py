@@ -15,8 +15,11 @@ from typing import Any
 
 from tcgemm._cli.backends import Backend, Work
 
-_BATCH_SECONDS = 10e-3  # of launches between two events: far above their resolution of 1 us
+_BATCH_SECONDS = 10e-3  # of launches between two events, at most; their resolution is 1 us
 _GRAPH_BELOW = 200e-6  # seconds a launch; longer ones hide the host by themselves
+_GLANCE_SECONDS = 0.5e-3  # to look at one of many candidates
+_LOADING_IS_LITTLE = 5e-3  # seconds of a launch
+_FINALISTS = 3  # candidates that are looked at again
 _MAX_ROUNDS = 25
 _MAX_LAUNCHES = 2048  # in a batch
 
@@ -27,7 +30,7 @@ class Contender:
 
     name: str
     kernels: Sequence[Work]  # as bare as it gets: a plan that exists already
-    calls: Sequence[Work]  # as a user writes it
+    calls: Sequence[Work]  # as a user writes it; none where nobody does
     kernel_seconds: list[float] = field(default_factory=list)  # one for each round
     call_seconds: list[float] = field(default_factory=list)
     host_seconds: list[float] = field(default_factory=list)
@@ -36,10 +39,13 @@ class Contender:
 
     def timing(self) -> dict[str, Any]:
         """Microseconds, as [first quartile, median, third quartile]."""
-        return {
-            "kernel_us": quartiles(self.kernel_seconds, 1e6),
+        calls = {
             "call_us": quartiles(self.call_seconds, 1e6),
             "host_us": quartiles(self.host_seconds, 1e6),
+        }
+        return {
+            "kernel_us": quartiles(self.kernel_seconds, 1e6),
+            **(calls if self.calls else {}),
             "rounds": len(self.kernel_seconds),
             "launches_per_round": self.launches,
             "method": self.method,
@@ -52,21 +58,54 @@ def quartiles(values: Sequence[float], scale: float = 1.0) -> list[float]:
     return [value * scale for value in statistics.quantiles(values, n=4, method="inclusive")]
 
 
-def ratio(peer: Sequence[float], ours: Sequence[float]) -> list[float]:
-    """Quartiles of peer time over our time, round by round: clocks drift, neighbours share them."""
-    return quartiles([theirs / mine for theirs, mine in zip(peer, ours, strict=True)])
+def ratio(peer: Sequence[float], ours: Sequence[float], work: float = 1.0) -> list[float]:
+    """Quartiles of our speed over the peer's, round by round: clocks drift, neighbours share them.
+
+    `work`: our operations over the peer's.
+    """
+    return quartiles([work * theirs / mine for theirs, mine in zip(peer, ours, strict=True)])
 
 
-def operand_sets(backend: Backend, bytes_per_set: int) -> int:
-    """How many sets of operands exceed twice the last cache, so that none is found in it."""
-    wanted = 2 * backend.cache_bytes() // max(1, bytes_per_set) + 1
-    room = int(0.6 * backend.free_bytes()) // max(1, bytes_per_set)
+def operand_sets(backend: Backend, touched: int, held: int) -> int:
+    """How many sets of operands exceed twice the last cache, so that none is found in it.
+
+    `touched`: bytes of a set that one contender goes through; `held`: those of all contenders.
+    """
+    wanted = 2 * backend.cache_bytes() // max(1, touched) + 1
+    room = int(0.6 * backend.free_bytes()) // max(1, held)
     return max(1, min(max(2, wanted), room, 512))
+
+
+def fastest(backend: Backend, candidates: Sequence[Sequence[Work]]) -> int:
+    """The place of the candidate that computes the same in the least time, by a short look.
+
+    All are timed once, the best few again: the first look at a kernel that loses badly is enough.
+    """
+    seconds = [_glance(backend, works) for works in candidates]
+    order = sorted(range(len(candidates)), key=seconds.__getitem__)
+    for _ in range(2):
+        for place in order[:_FINALISTS]:
+            seconds[place] = min(seconds[place], _glance(backend, candidates[place]))
+    return min(order[:_FINALISTS], key=seconds.__getitem__)
+
+
+def _glance(backend: Backend, works: Sequence[Work]) -> float:
+    """Seconds of one launch, without the host where it is short."""
+    seconds = backend.elapsed(works[0])  # the first launch loads code
+    if seconds < _LOADING_IS_LITTLE:
+        seconds = backend.elapsed(works[-1])
+    if seconds > _GRAPH_BELOW:
+        return seconds
+    turn = _Turn(works, max(4, min(64, round(_GLANCE_SECONDS / max(seconds, 1e-6)))))
+    work = backend.graph(turn) or turn
+    return min(backend.elapsed(work) for _ in range(2)) / turn.launches
 
 
 def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
     """Fills in kernel_seconds of all contenders, in about `seconds`."""
-    batches = _batches(backend, contenders)
+    # Short enough for five rounds in the time asked for.
+    batch_seconds = min(_BATCH_SECONDS, max(1e-3, seconds / (5 * len(contenders))))
+    batches = _batches(backend, contenders, batch_seconds)
 
     def one(index: int, _: int) -> None:
         contender = contenders[index]
@@ -77,7 +116,8 @@ def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: flo
 
 
 def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
-    """Fills in call_seconds and host_seconds."""
+    """Fills in call_seconds and host_seconds of those who have calls."""
+    contenders = [contender for contender in contenders if contender.calls]
 
     def one(index: int, number: int) -> None:
         contender = contenders[index]
@@ -106,7 +146,7 @@ def _rounds(count: int, one: Callable[[int, int], None], seconds: float, at_leas
             return
 
 
-def _batches(backend: Backend, contenders: Sequence[Contender]) -> list[Work]:
+def _batches(backend: Backend, contenders: Sequence[Contender], batch_seconds: float) -> list[Work]:
     """Warms up and makes the piece of work that one round times, for each contender.
 
     All short launches go into graphs, or none does: a contender with the host in its times would
@@ -115,7 +155,7 @@ def _batches(backend: Backend, contenders: Sequence[Contender]) -> list[Work]:
     turns, short = [], []
     for contender in contenders:
         seconds = _estimate(backend, contender.kernels)
-        launches = min(_MAX_LAUNCHES, max(1, round(_BATCH_SECONDS / max(seconds, 1e-7))))
+        launches = min(_MAX_LAUNCHES, max(1, round(batch_seconds / max(seconds, 1e-7))))
         if launches > 1:  # whole turns through the sets, so that every round does the same
             sets = len(contender.kernels)
             launches = max(1, launches // sets) * sets
@@ -148,9 +188,9 @@ class _Turn:
     """Goes on through the sets of operands where the last round stopped."""
 
     def __init__(self, works: Sequence[Work], launches: int) -> None:
-        self._works, self._launches, self._next = works, launches, 0
+        self._works, self.launches, self._next = works, launches, 0
 
     def __call__(self) -> None:
-        for _ in range(self._launches):
+        for _ in range(self.launches):
             self._works[self._next]()
             self._next = (self._next + 1) % len(self._works)
