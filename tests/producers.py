@@ -32,6 +32,7 @@ CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _exports: dict[int, tuple[Any, ...]] = {}  # address of a managed tensor: what it keeps alive
 _deleted: list[int] = []  # serial numbers of the exports whose deleter was called
 _serials = itertools.count(1)
+_kept: list[ExchangeTable] = []  # tables, as a type that offers one may keep it for ever
 
 
 @Deleter
@@ -212,3 +213,10 @@ def exchange_type(
     capsule = new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
     made = type("Made", (ExchangeArray,), {attribute: capsule, "kept": (table, from_managed)})
     return made
+
+
+def failing_exchange_api(table: ExchangeTable) -> object:
+    """The capsule of `table`, altered to export nothing: it raises what `__bool__` raises."""
+    table.to_managed = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, _ToManaged)
+    _kept.append(table)
+    return new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)

@@ -258,3 +258,61 @@ def test_exchange_api_flags_are_heeded(a, b):
     with pytest.raises(tcgemm.LayoutError, match="read-only"):
         tcgemm.matmul(a, b, out=out)
     assert out.deletions == out.exports
+
+
+def test_exchange_api_is_asked_once(a, b):
+    array_type = producers.exchange_type(producers.exchange_table())
+    left, right, out = array_type(a), array_type(b), array_type(np.empty((3, 5), np.float32))
+    tcgemm.matmul(left, right, out=out)
+    plan = tcgemm.plan(left, right, out=out)
+    plan.execute()
+    plan.execute(a=left)
+    for each in (left, right, out):
+        assert each.exports == each.deletions == 4
+
+
+def test_exchange_api_that_fails(a, b):
+    """What an exporter raises is the reason in our error, and what was exported is let go."""
+    made = producers.exchange_type(producers.exchange_table())
+
+    class Elsewhere(producers.ExchangeArray):
+        __dlpack_c_exchange_api__ = producers.failing_exchange_api(producers.exchange_table())
+
+        def __bool__(self):  # what the table's exporter asks
+            raise BufferError("this array is elsewhere")
+
+    class Interrupted(Elsewhere):
+        def __bool__(self):
+            raise KeyboardInterrupt
+
+    left, out = made(a), np.full((3, 5), 7, np.float32)
+    with pytest.raises(tcgemm.DTypeError, match=r"^b .*Elsewhere.*this array is elsewhere$"):
+        tcgemm.matmul(left, Elsewhere(b), out=out)
+    with pytest.raises(tcgemm.DTypeError, match=r"^out .*this array is elsewhere"):
+        tcgemm.plan(left, made(b)).execute(out=Elsewhere(out))
+    with pytest.raises(KeyboardInterrupt):
+        tcgemm.matmul(left, Interrupted(b), out=out)
+    assert left.deletions == left.exports == 4
+    assert (out == 7).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"version": (2, 0)}, tcgemm.UnsupportedError, "came as DLPack 2.0"),
+        ({"device": (producers.ROCM, 0)}, tcgemm.DeviceError, "type 10"),
+        ({"device": (producers.CUDA, -1)}, tcgemm.DeviceError, "CUDA device -1; .* from 0"),
+        ({"device": (producers.CUDA, 0)}, tcgemm.DeviceError, "on cuda:0, but a is on cpu"),
+        ({"dtype": (5, 64, 1)}, tcgemm.DTypeError, "complex64"),
+        ({"ndim": -1}, tcgemm.ShapeError, "-1 dimensions"),
+    ],
+)
+def test_exchange_api_tensors_that_are_refused(changes, error, words, a, b):
+    array_type = producers.exchange_type(producers.exchange_table())
+    left, right = array_type(a), array_type(b, **changes)
+    out = np.full((3, 5), 7, np.float32)
+    with pytest.raises(error, match=f"^b .*{words}"):
+        tcgemm.matmul(left, right, out=out)
+    for each in (left, right):
+        assert each.deletions == each.exports == 1
+    assert (out == 7).all()
