@@ -27,7 +27,12 @@ def rows_of(operand, first, count):
 
 
 def arguments(mode):
-    return {"precision": mode.precision, "accumulate": mode.accumulate, **HOW}
+    return {
+        "precision": mode.precision,
+        "accumulate": mode.accumulate,
+        "out_dtype": mode.sum_output,
+        **HOW,
+    }
 
 
 def test_d03_batch_invariant_rows(lab, mode, rng):
@@ -43,7 +48,7 @@ def test_d03_batch_invariant_rows(lab, mode, rng):
     expected = None
     for m in reversed(ROWS):
         for first in {0, 7 * m % (LARGEST - m + 1)}:
-            out = lab.place_output((m, N), mode.default_output)
+            out = lab.place_output((m, N), mode.sum_output)
             plan = tcgemm.plan(rows_of(a, first, m), b.array, out=out.array, **arguments(mode))
             assert plan.family == lab.family
             plan.execute()
@@ -59,7 +64,7 @@ def test_d03_batch_invariant_rows_of_every_layout(lab, mode, rng):
     """M changes leading dimensions too, and which of D and its transpose is computed."""
     k = 1300
     values, b = data.signed(rng, mode, (300, k), (k, N))
-    c = round_to(rng.integers(-8, 8, (300, N)), mode.default_output)
+    c = round_to(rng.integers(-8, 8, (300, N)), mode.sum_output)
     orders = ((ROW, ROW, ROW), (COL, ROW, COL), (ROW, COL, COL), (COL, COL, Layout(step=2)))
     alpha, beta = (3, -2) if mode.operand == "int8" else (0.75, -1.5)
     for scalars, addend in (((alpha, 0.0), None), ((alpha, beta), c)):
@@ -74,6 +79,7 @@ def test_d03_batch_invariant_rows_of_every_layout(lab, mode, rng):
                     alpha=scalars[0],
                     beta=scalars[1],
                     layouts={"a": order_a, "b": order_b, "c": order_b, "out": order_out},
+                    out_dtype=mode.sum_output,
                     **HOW,
                 )
                 got = bits_of(run.execute())
@@ -85,7 +91,8 @@ def test_d04_batch_position(lab, mode, rng):
     """One product in each place of a batch, among random neighbours and among NaN."""
     m, k = 33, 1300
     a, b = data.signed(rng, mode, (m, k), (k, N))
-    alone = bits_of(lab.prepare(mode, a, b, **HOW).execute())
+    how = {"out_dtype": mode.sum_output, **HOW}
+    alone = bits_of(lab.prepare(mode, a, b, **how).execute())
     for shape in ((1,), (2,), (3, 5), (40,)):
         others, other_b = data.signed(rng, mode, (*shape, m, k), (*shape, k, N))
         if mode.operand != "int8":
@@ -95,8 +102,8 @@ def test_d04_batch_position(lab, mode, rng):
             batch_a, batch_b = others.copy(), other_b.copy()
             batch_a[place], batch_b[place] = a, b
             layouts = {"a": Layout(batch_pad=3), "out": Layout(batch_pad=1)}
-            for second, how in ((batch_b, {}), (batch_b, {"layouts": layouts}), (b, {})):
-                run = lab.prepare(mode, batch_a, second, **how, **HOW)
+            for second, where in ((batch_b, {}), (batch_b, layouts), (b, {})):
+                run = lab.prepare(mode, batch_a, second, layouts=where, **how)
                 got = bits_of(run.execute())
                 assert (got[place] == alone).all(), (shape, place, run.plan.kernel)
 
@@ -104,19 +111,21 @@ def test_d04_batch_position(lab, mode, rng):
 def test_d05_pointer_class_of_batch_invariant_products(lab, mode, rng):
     """Every base offset of 0 to 15 elements and every layout: the same bits."""
     a, b = data.signed(rng, mode, (65, 700), (700, 66))
-    expected = lab.check(mode, a, b, **HOW).bits
+    how = {"out_dtype": mode.sum_output, **HOW}
+    expected = lab.check(mode, a, b, **how).bits
     layouts = [Layout(offset=offset) for offset in range(16)]
     layouts += [COL, Layout(pad=1), Layout("col", pad=3), Layout(step=2), Layout(reverse_rows=True)]
     for layout in layouts:
         for names in (("a", "b", "out"), ("a",), ("b",), ("out",)):
-            got = lab.check(mode, a, b, layouts=dict.fromkeys(names, layout), **HOW)
+            got = lab.check(mode, a, b, layouts=dict.fromkeys(names, layout), **how)
             assert (got.bits == expected).all(), (layout, names)
 
 
 def test_d03_kernels_that_take_a_batch_invariant_product_agree(lab, mode, rng, monkeypatch):
     """M may choose among them: each gives the same bits, whatever its tile."""
     problems = [data.signed(rng, mode, (150, k), (k, n)) for n, k in ((N, K), (300, 130), (1, 9))]
-    expected = [bits_of(lab.prepare(mode, a, b, **HOW).execute()) for a, b in problems]
+    how = {"out_dtype": mode.sum_output, **HOW}
+    expected = [bits_of(lab.prepare(mode, a, b, **how).execute()) for a, b in problems]
     monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
     accepted = 0
     for kernel in tcgemm.kernels():
@@ -125,7 +134,7 @@ def test_d03_kernels_that_take_a_batch_invariant_product_agree(lab, mode, rng, m
         monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
         for (a, b), bits in zip(problems, expected, strict=True):
             try:
-                run = lab.prepare(mode, a, b, **HOW)
+                run = lab.prepare(mode, a, b, **how)
             except tcgemm.NoKernelError:
                 continue
             accepted += 1
@@ -139,5 +148,4 @@ def test_n04_positive_longk_in_one_piece(lab, mode, rng, k):
     if mode.accumulator == "float16":
         return  # no gate is set
     a, b = data.positive(rng, mode, (13, k), (k, 5))
-    out = {"float64": "float64", "int32": "int32"}.get(mode.accumulator, "float32")
-    lab.check(mode, a, b, out_dtype=out, expect="gate", **HOW)
+    lab.check(mode, a, b, out_dtype=mode.sum_output, expect="gate", **HOW)

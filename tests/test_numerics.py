@@ -75,11 +75,10 @@ def test_n03_index_code(lab, mode, rng):
 def test_n04_positive_longk(lab, mode, rng, k):
     """13 x 1 outputs of one sign: a biased sum shows in full."""
     a, b = data.positive(rng, mode, (13, k), (k, 1))
-    out = {"float64": "float64", "int32": "int32"}.get(mode.accumulator, "float32")
     if mode.accumulator == "float16":
         # Sums beyond 65504 overflow, as FP16 does; scaled, they stay inside.
         a = round_to(wide(a) / k, mode.operand)
-    lab.check(mode, a, b, out_dtype=out, expect="gate")
+    lab.check(mode, a, b, out_dtype=mode.sum_output, expect="gate")
 
 
 def test_n05_signed_random(lab, mode, rng):

@@ -33,6 +33,11 @@ class Mode:
     def default_output(self) -> str:
         return "int32" if self.operand == "int8" else self.operand
 
+    @property
+    def sum_output(self) -> str:
+        """The output dtype that rounds nothing away from a sum."""
+        return "float32" if self.accumulator == "float16" else self.accumulator
+
     def __str__(self) -> str:
         return self.name
 
