@@ -61,12 +61,10 @@ bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_
     return true;
 }
 
-// Where a pass of packing comes from and goes to.
+// Where a pass of packing comes from and goes to, but for the addresses.
 struct PackStep {
     bool needed = false;
-    MatrixView source;
-    std::int64_t rows = 0, cols = 0;
-    pack::PackLayout target;
+    pack::Task task;
     std::size_t workspace_offset = 0;
 };
 
@@ -77,12 +75,12 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     const bool right_form = is_loadable(*problem, operand, rows, cols, needs);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
-    step.source = matrix_view(operand);
-    step.rows = rows;
-    step.cols = cols;
-    step.target =
-        pack::packed_layout(step.source, rows, cols, batch_shape(*problem, problem.batch_count()),
-                            problem.compute_dtype(), needs.vector_bytes);
+    step.task.source = matrix_view(operand);
+    step.task.rows = rows;
+    step.task.cols = cols;
+    step.task.target = pack::packed_layout(step.task.source, rows, cols,
+                                           batch_shape(*problem, problem.batch_count()),
+                                           problem.compute_dtype(), needs.vector_bytes);
     return step;
 }
 
@@ -115,6 +113,7 @@ struct Plan::Impl {
     GemmScalars flushed(const GemmScalars& scalars) const;
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
     GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
+    void pack(GemmArgs& args, char* workspace, StreamView stream) const;
 
     ValidProblem valid;
     Device device;
@@ -150,8 +149,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
         workspace_bytes += round_up(bytes);
         return offset;
     };
-    if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.target.bytes);
-    if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.target.bytes);
+    if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.task.target.bytes);
+    if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.task.target.bytes);
     kernel_workspace_offset = reserve(schedule.workspace_bytes);
 
     a = footprint(p, p.a, p.m, p.k, "A");
@@ -219,6 +218,24 @@ GemmArgs Plan::Impl::make_args(const GemmPointers& pointers, const GemmScalars& 
     return args;
 }
 
+// Packs what the kernel cannot take as it is, and lets `args` point there.
+void Plan::Impl::pack(GemmArgs& args, char* workspace, StreamView stream) const {
+    if (!pack_a.needed && !pack_b.needed) return;
+    pack::Task tasks[2];
+    int count = 0;
+    const auto add = [&](const PackStep& step, MatrixView& operand) {
+        if (!step.needed) return;
+        pack::Task& task = tasks[count++];
+        task = step.task;
+        task.source.data = operand.data;
+        task.target.view.data = workspace + step.workspace_offset;
+        operand = task.target.view;
+    };
+    add(pack_a, args.a);
+    add(pack_b, args.b);
+    pack::launch(tasks, count, stream);
+}
+
 Plan::Plan(const GemmProblem& problem, Device device)
     : impl_(std::make_unique<const Impl>(problem, device)) {}
 Plan::~Plan() = default;
@@ -252,19 +269,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     }
     const DeviceGuard guard(plan.device);
     char* const base = static_cast<char*>(workspace);
-    const auto run_packing = [&](const PackStep& step, MatrixView& operand) {
-        if (!step.needed) return;
-        MatrixView source = step.source;
-        source.data = operand.data;
-        pack::PackLayout target = step.target;
-        target.view.data = base + step.workspace_offset;
-        pack::launch(source, step.rows, step.cols, target, stream);
-        operand = target.view;
-    };
-    if (reads_ab) {
-        run_packing(plan.pack_a, args.a);
-        run_packing(plan.pack_b, args.b);
-    }
+    if (reads_ab) plan.pack(args, base, stream);
     args.workspace = base + plan.kernel_workspace_offset;
     plan.kernel->launch(args, plan.schedule, stream);
 }
@@ -299,9 +304,10 @@ std::string Plan::describe() const {
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
     const auto packing = [&](const char* operand, const PackStep& step) {
         if (!step.needed) return;
-        text += std::string("pack       ") + operand + " to " + name(step.target.view.dtype) +
-                " strides (" + std::to_string(step.target.view.row_stride) + ", " +
-                std::to_string(step.target.view.col_stride) + ")\n";
+        const MatrixView& target = step.task.target.view;
+        text += std::string("pack       ") + operand + " to " + name(target.dtype) + " strides (" +
+                std::to_string(target.row_stride) + ", " + std::to_string(target.col_stride) +
+                ")\n";
     };
     packing(plan.valid.transposed() ? "B" : "A", plan.pack_a);
     packing(plan.valid.transposed() ? "A" : "B", plan.pack_b);

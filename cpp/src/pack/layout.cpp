@@ -34,7 +34,8 @@ bool converts(DType from, DType to) {
 
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
                          const BatchShape& batch, DType to, int vector_bytes) {
-    const bool col_major = source.row_stride == 1 && source.col_stride != 1;
+    const bool one_line = rows == 1 || cols == 1;
+    const bool col_major = one_line ? rows != 1 : source.row_stride == 1 && source.col_stride != 1;
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     const std::int64_t vector = std::max(vector_bytes, kMinVectorBytes) / size_of(to);
     const std::int64_t vectors = inner / vector + (inner % vector != 0 ? 1 : 0);

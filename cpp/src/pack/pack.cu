@@ -29,31 +29,42 @@ struct Element<DType::i8> {
     using Type = std::int8_t;
 };
 
-}  // namespace
-
-void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
-            const PackLayout& target, StreamView stream) {
-    const bool col_major = target.view.row_stride == 1 && target.view.col_stride != 1;
-    PackArgs args{};
+OperandArgs operand_args(const Task& task) {
+    const MatrixView &source = task.source, &target = task.target.view;
+    const bool col_major = target.row_stride == 1 && target.col_stride != 1;
+    OperandArgs args;
     args.source = source.data;
-    args.target = target.view.data;
-    args.outer = col_major ? cols : rows;
-    args.inner = col_major ? rows : cols;
+    args.target = target.data;
+    args.outer = col_major ? task.cols : task.rows;
+    args.inner = col_major ? task.rows : task.cols;
     args.source_outer_stride = col_major ? source.col_stride : source.row_stride;
     args.source_inner_stride = col_major ? source.row_stride : source.col_stride;
-    args.target_outer_stride = col_major ? target.view.col_stride : target.view.row_stride;
-    args.batch = target.batch;
-    for (int dim = 0; dim < target.batch.rank; ++dim) {
+    args.target_outer_stride = col_major ? target.col_stride : target.row_stride;
+    args.batch = task.target.batch;
+    for (int dim = 0; dim < args.batch.rank; ++dim) {
         args.source_batch_stride[dim] = source.batch_stride[dim];
-        args.target_batch_stride[dim] = target.view.batch_stride[dim];
+        args.target_batch_stride[dim] = target.batch_stride[dim];
     }
+    return args;
+}
 
-#define TCGEMM_ROW(from, to)                                                                    \
-    if (source.dtype == DType::from && target.view.dtype == DType::to) {                        \
-        return launch_pack<Element<DType::from>::Type, Element<DType::to>::Type>(args, stream); \
-    }
-    TCGEMM_CONVERSIONS(TCGEMM_ROW)
+}  // namespace
+
+void launch(const Task* tasks, int count, StreamView stream) {
+    for (int i = 0; i < count;) {
+        const DType from = tasks[i].source.dtype, to = tasks[i].target.view.dtype;
+        KernelArgs args;
+        int held = 0;
+        do {
+            args.operand[held++] = operand_args(tasks[i++]);
+        } while (held < kMaxOperands && i < count && tasks[i].source.dtype == from &&
+                 tasks[i].target.view.dtype == to);
+#define TCGEMM_ROW(from_id, to_id)                    \
+    if (from == DType::from_id && to == DType::to_id) \
+        launch_pack<Element<DType::from_id>::Type, Element<DType::to_id>::Type>(args, stream);
+        TCGEMM_CONVERSIONS(TCGEMM_ROW)
 #undef TCGEMM_ROW
+    }
 }
 
 }  // namespace tcgemm::pack

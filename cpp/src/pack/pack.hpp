@@ -19,16 +19,24 @@ struct PackLayout {
 
 // The layout of `source` (rows x cols) as dtype `to`, leading dimension a multiple of
 // `vector_bytes`. Keeps the major order of the source: column-major if the row stride is 1 and the
-// column stride is not, otherwise row-major.
+// column stride is not, otherwise row-major; a single row or column lies along its elements.
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
                          const BatchShape& batch, DType to, int vector_bytes);
 
 // True where the pack table has the conversion.
 bool converts(DType from, DType to);
 
-// Launches the pass on `stream`. `target.view.data` is set; the padding's content is unspecified.
-// Both views must have converts(source.dtype, target.view.dtype).
-void launch(const MatrixView& source, std::int64_t rows, std::int64_t cols,
-            const PackLayout& target, StreamView stream);
+// One operand and where it goes; converts(source.dtype, target.view.dtype).
+struct Task {
+    MatrixView source;
+    std::int64_t rows = 0, cols = 0;
+    PackLayout target;
+};
+
+// Packs one operand or two on `stream`, in one launch where both have the same dtypes. All `data`
+// is set; the padding's content is unspecified. Reads whole blocks of 16 aligned bytes that hold an
+// element. The kernel overlaps the end of the one before it in the stream where the GPU can do that
+// (cc 9.0), and lets the next one do so: see device::LaunchConfig.
+void launch(const Task* tasks, int count, StreamView stream);
 
 }  // namespace tcgemm::pack

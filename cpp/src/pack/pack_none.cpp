@@ -4,7 +4,7 @@
 
 namespace tcgemm::pack {
 
-void launch(const MatrixView&, std::int64_t, std::int64_t, const PackLayout&, StreamView) {
+void launch(const Task*, int, StreamView) {
     throw DeviceError("this build of tcgemm has no GPU kernels (TCGEMM_CUDA=OFF)");
 }
 

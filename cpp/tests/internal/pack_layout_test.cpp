@@ -55,6 +55,21 @@ TEST(keeps_the_major_order) {
     }
 }
 
+// One row or one column becomes one line, whatever its strides: not a padded line per element.
+TEST(a_vector_is_one_line) {
+    for (const auto& source : {view(DType::f16, 1, 1), view(DType::f16, 3, 1),
+                               view(DType::f16, 1, 3), view(DType::f16, -5, 7)}) {
+        const auto column = pack::packed_layout(source, 1000, 1, BatchShape{}, DType::f16, 16);
+        CHECK_EQ(column.view.row_stride, 1);
+        CHECK_EQ(column.view.col_stride, 1000);
+        CHECK_EQ(column.bytes, std::size_t{2000});
+        const auto row = pack::packed_layout(source, 1, 1001, BatchShape{}, DType::f16, 16);
+        CHECK_EQ(row.view.row_stride, 1008);
+        CHECK_EQ(row.view.col_stride, 1);
+        CHECK_EQ(row.bytes, std::size_t{2016});
+    }
+}
+
 TEST(packs_broadcast_batches_once) {
     BatchShape batch;
     batch.rank = 3;

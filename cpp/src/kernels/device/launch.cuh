@@ -12,10 +12,10 @@
 namespace tcgemm::device {
 
 struct LaunchConfig {
-    dim3 grid;
+    dim3 grid = {};
     unsigned threads = 0;
     std::size_t shared_bytes = 0;  // dynamic; above 48 KB too
-    StreamView stream;
+    StreamView stream = {};
     int cluster = 1;  // blocks along x that form a cluster (cc 9.0); divides grid.x
     // The kernel may start while its predecessor in the stream still runs: it must call
     // wait_for_predecessor(), in each of its threads, before it touches global memory. Without
