@@ -104,6 +104,10 @@ def test_a_plan_tells_what_it_does(monkeypatch):
     assert plan.kernel in str(plan)
     assert plan.kernel in repr(plan)
     assert tcgemm.plan(a, a).precision == "fp32"
+    asked = tcgemm.plan(a, a, accumulate="promoted", determinism="batch_invariant")
+    assert asked.accumulate == "promoted"
+    assert "batch_invariant" in str(asked)
+    assert "batch_invariant" not in str(plan)
     assert "execute" in type(plan).execute.__doc__ or "product" in type(plan).execute.__doc__
 
 

@@ -299,6 +299,7 @@ std::string Plan::describe() const {
     text += "operands   A " + strides(given.a) + ", B " + strides(given.b) + ", D " +
             strides(given.d) + "\n";
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
+            (plan.valid.batch_invariant() ? ", batch_invariant" : "") +
             (plan.valid.transposed() ? ", as D^T = B^T A^T" : "") + "\n";
     text += "device     " + properties(plan.device).name + "\n";
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
