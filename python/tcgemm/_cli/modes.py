@@ -5,8 +5,8 @@ The promise, componentwise, for R = A B + beta C, exact, of the operands as the 
     |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R|
 
 with |A||B| the product of the absolute values, u_acc and u_out the unit roundoffs of the
-accumulator and of D's dtype. `hard` is
-a proven c, which never fails. `gate` is the regression limit on data of one sign, U(0,1).
+accumulator and of D's dtype. `hard` is a proven c, which never fails. `gate` is the regression
+limit on data of one sign, U(0,1).
 """
 
 from __future__ import annotations
