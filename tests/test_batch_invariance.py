@@ -6,7 +6,19 @@ It does not depend on M, on the batch, on its place in either, or on how operand
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, ROW, Layout, bits_of, cuda, data, round_to
+from harness import (
+    COL,
+    FAMILY_MODES,
+    MODES,
+    ROW,
+    Lab,
+    Layout,
+    bits_of,
+    cuda,
+    data,
+    families,
+    round_to,
+)
 from harness.dlpack import CUDA, RawArray
 
 N, K = 40, 2104  # few columns and a long K: where a kernel would split it by the number of tiles
@@ -106,6 +118,32 @@ def test_d04_batch_position(lab, mode, rng):
                 run = lab.prepare(mode, batch_a, second, layouts=where, **how)
                 got = bits_of(run.execute())
                 assert (got[place] == alone).all(), (shape, place, run.plan.kernel)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_d04_batch_position_without_force(mode, monkeypatch):
+    """A family that does not take every batch must not leave some to one with other bits."""
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+    on_gpu = families.has_gpu()
+    monkeypatch.setenv("TCGEMM_DEVICE", "cuda:0" if on_gpu else "cpu")
+    first = next(
+        f for f in FAMILY_MODES if f in families.runnable() and mode.name in FAMILY_MODES[f]
+    )
+    lab = Lab(tcgemm, first)
+    rng = np.random.default_rng(8)
+    a, b = data.signed(rng, mode, (16, 700), (700, 24))
+    how = {"out_dtype": mode.sum_output, **HOW}
+    alone = bits_of(lab.prepare(mode, a, b, **how).execute())
+    for rank in range(1, 7):
+        batch_a = np.broadcast_to(a, (*(2,) * rank, 16, 700))
+        # Repeated along every other dimension: no two of them have one stride.
+        batch_b = np.broadcast_to(b, (*(1 + dim % 2 for dim in range(rank)), 700, 24))
+        try:
+            got = bits_of(lab.prepare(mode, batch_a, batch_b, **how).execute())
+        except tcgemm.NoKernelError as error:
+            assert "other bits" in str(error)  # noqa: PT017 - either is right
+            continue
+        assert (got == alone).all(), rank
 
 
 def test_d05_pointer_class_of_batch_invariant_products(lab, mode, rng):

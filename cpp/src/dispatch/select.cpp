@@ -34,6 +34,21 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
     return {};
 }
 
+bool accepts(const RegisteredFamily& entry, const ValidProblem& problem,
+             const DeviceProperties& device) {
+    for (int i = 0; i < entry.family->kernel_count; ++i) {
+        if (reason_against(entry, entry.family->kernels[i], problem, device).empty()) return true;
+    }
+    return false;
+}
+
+ValidProblem single_row(const ValidProblem& problem) {
+    GemmProblem row = problem.as_given();
+    row.m = 1;
+    row.batch_rank = 0;
+    return ValidProblem::check(row);
+}
+
 void check_names(const Forced& forced) {
     bool family_known = forced.family.empty(), kernel_known = forced.kernel.empty();
     std::string families;
@@ -94,6 +109,13 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
             }
         }
         if (best.kernel) return best;
+        // Families differ in their bits, so M and the batch must not choose among them.
+        if (problem.batch_invariant() && accepts(entry, single_row(problem), device)) {
+            reasons += "\n  (a single row goes to " + std::string(entry.name) +
+                       ", and other families would give it other bits: with determinism "
+                       "run_to_run they may compute this product)";
+            break;
+        }
     }
     std::string asked;
     if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;

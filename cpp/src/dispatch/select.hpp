@@ -20,8 +20,8 @@ struct Choice {
     const KernelInfo* kernel;
     Schedule schedule;
 };
-// The row of least cost in the first family that has one that accepts. Throws NoKernelError with
-// every candidate's reason.
+// The row of least cost in the first family that has one that accepts; of a batch-invariant problem
+// the first that accepts a single row of it. Throws NoKernelError with every candidate's reason.
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
 
 }  // namespace tcgemm

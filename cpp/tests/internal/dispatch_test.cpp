@@ -93,6 +93,25 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
     CHECK(covered > 0);
 }
 
+TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {
+    for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
+        const DeviceProperties card = gpu(major, minor);
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        const auto family = [&](const GemmProblem& problem, const Forced& forced = {}) {
+            return std::string(select(ValidProblem::check(problem), card, forced).family->name);
+        };
+        GemmProblem problem = square(1, DType::f16);
+        problem.determinism = Determinism::batch_invariant;
+        const std::string of_a_row = family(problem);
+        CHECK(of_a_row != "simt");
+        problem.m = std::int64_t{1} << 40;  // more tiles than the tensor-core families count
+        CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
+        CHECK_EQ(family(problem, {"simt", ""}), "simt");
+        problem.determinism = Determinism::run_to_run;
+        CHECK_EQ(family(problem), "simt");
+    }
+}
+
 bool share(const GemmProblem& p, const Operand& x, std::int64_t x_at, const Operand& y,
            std::int64_t y_at) {
     static float memory[4096];
