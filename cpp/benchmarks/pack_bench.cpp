@@ -22,19 +22,21 @@ namespace {
 
 struct Case {
     int operands;
-    std::int64_t rows, cols;  // row-major, without gaps
+    std::int64_t rows, cols;  // row-major, without gaps between rows
     DType from, to;
+    int step = 1;  // elements from column to column
 };
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
 constexpr Case kCases[] = {
-    {1, 8192, 8192, f32, f16}, {1, 16384, 16384, f32, f16}, {1, 8192, 8192, f32, bf16},
-    {1, 8191, 8193, f32, f16}, {1, 8191, 8193, f16, f16},   {1, 16383, 16381, f16, f16},
-    {1, 4096, 4096, f32, f16}, {1, 4097, 4097, f32, f16},   {2, 513, 513, f16, f16},
-    {2, 1025, 1025, f16, f16}, {2, 2049, 2049, f16, f16},   {2, 4097, 4097, f16, f16},
-    {2, 8193, 8193, f16, f16}, {2, 513, 513, f32, f16},     {2, 1024, 1024, f32, f16},
-    {2, 2048, 2048, f32, f16}, {2, 4096, 4096, f32, f16},   {2, 4097, 4097, f32, f16},
-    {2, 8192, 8192, f32, f16}, {2, 16384, 16384, f32, f16},
+    {1, 8192, 8192, f32, f16},    {1, 16384, 16384, f32, f16}, {1, 8192, 8192, f32, bf16},
+    {1, 8191, 8193, f32, f16},    {1, 8191, 8193, f16, f16},   {1, 16383, 16381, f16, f16},
+    {1, 4096, 4096, f32, f16},    {1, 4097, 4097, f32, f16},   {2, 513, 513, f16, f16},
+    {2, 1025, 1025, f16, f16},    {2, 2049, 2049, f16, f16},   {2, 4097, 4097, f16, f16},
+    {2, 8193, 8193, f16, f16},    {2, 513, 513, f32, f16},     {2, 1024, 1024, f32, f16},
+    {2, 2048, 2048, f32, f16},    {2, 4096, 4096, f32, f16},   {2, 4097, 4097, f32, f16},
+    {2, 8192, 8192, f32, f16},    {2, 16384, 16384, f32, f16}, {1, 8192, 8192, f16, f16, 2},
+    {1, 8192, 8192, f32, f16, 2},
 };
 
 void check(cudaError_t status, const char* what) {
@@ -89,12 +91,12 @@ Row measure(const Case& c, int repeats) {
     task.rows = c.rows;
     task.cols = c.cols;
     task.source.dtype = c.from;
-    task.source.row_stride = c.cols;
-    task.source.col_stride = 1;
+    task.source.row_stride = c.cols * c.step;
+    task.source.col_stride = c.step;
     task.target = pack::packed_layout(task.source, c.rows, c.cols, BatchShape{}, c.to, 16);
     const auto elements = static_cast<std::size_t>(c.rows * c.cols);
-    const std::size_t read = elements * static_cast<std::size_t>(size_of(c.from));
-    const std::size_t moved = elements * static_cast<std::size_t>(size_of(c.from) + size_of(c.to));
+    const std::size_t read = elements * static_cast<std::size_t>(size_of(c.from) * c.step);
+    const std::size_t moved = read + elements * static_cast<std::size_t>(size_of(c.to));
 
     std::vector<unsigned> noise(read / sizeof(unsigned) + 1);
     unsigned seed = 12345;  // finite floats between 2^-7 and 2^8, or halves of any value
@@ -166,14 +168,15 @@ int main(int argc, char** argv) {
         std::string json = "{\"gpu\": \"" + properties(Device::cuda(0)).name +
                            "\", \"commit\": \"" + build_info().commit + "\", \"cuda\": \"" +
                            build_info().cuda_version + "\", \"rows\": [";
-        std::printf("%-34s %9s %9s %9s %9s %9s %6s\n", "operands", "cold us", "stream us",
+        std::printf("%-42s %9s %9s %9s %9s %9s %6s\n", "operands", "cold us", "stream us",
                     "apart us", "cold GB/s", "copy GB/s", "ratio");
         for (const Case& c : kCases) {
             const Row row = measure(c, repeats);
             const std::string what = std::to_string(c.operands) + " x " + std::to_string(c.rows) +
                                      " x " + std::to_string(c.cols) + ", " + name(c.from) + " to " +
-                                     name(c.to);
-            std::printf("%-34s %9.2f %9.2f %9.2f %9.0f %9.0f %6.3f\n", what.c_str(), row.cold_us,
+                                     name(c.to) +
+                                     (c.step > 1 ? ", step " + std::to_string(c.step) : "");
+            std::printf("%-42s %9.2f %9.2f %9.2f %9.0f %9.0f %6.3f\n", what.c_str(), row.cold_us,
                         row.stream_us, row.apart_us, row.cold_gbps, row.copy_gbps,
                         row.cold_gbps / row.copy_gbps);
             std::fflush(stdout);

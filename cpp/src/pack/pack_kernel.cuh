@@ -10,6 +10,7 @@
 #include "pack/args.hpp"
 #include "pack/gather.cuh"
 #include "pack/rows.cuh"
+#include "tcgemm/device.hpp"
 
 namespace tcgemm::pack {
 
@@ -37,20 +38,26 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
         if (operand.path == Path::gather) {
             pack_gathered(operand, index, source, target, shared);
         } else if constexpr (RowsUnit<From, To>::kUsable) {
+            using Unit = RowsUnit<From, To>;
+            const bool one = operand.tile_units == kThreads;
             if (operand.path == Path::aligned_rows) {
-                pack_rows<From, To, true>(operand, index, source, target);
+                one ? pack_rows<From, To, true, 1>(operand, index, source, target)
+                    : pack_rows<From, To, true, Unit::kInFlight>(operand, index, source, target);
             } else {
-                pack_rows<From, To, false>(operand, index, source, target);
+                one ? pack_rows<From, To, false, 1>(operand, index, source, target)
+                    : pack_rows<From, To, false, Unit::kInFlightUnaligned>(operand, index, source,
+                                                                           target);
             }
         }
     }
 }
 
-// Chooses how an operand is packed, and how many tiles that takes.
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Chooses how an operand is packed.
 template <class From, class To>
-void plan_tiles(OperandArgs& args) {
+void choose_path(OperandArgs& args) {
     using Unit = RowsUnit<From, To>;
-    const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
     if (args.batch.count == 0 || args.outer == 0 || args.inner == 0) return;
     if (Unit::kUsable && (args.source_inner_stride == 1 || args.inner == 1)) {
         if (args.outer == 1) args.source_outer_stride = args.target_outer_stride = 0;
@@ -69,13 +76,6 @@ void plan_tiles(OperandArgs& args) {
                           static_cast<int>(sizeof(From));
         args.units_inverse =
             static_cast<std::uint32_t>(ceil_div(std::int64_t{1} << 31, args.units));
-        // Small operands spread over all SMs instead of many units to a thread.
-        constexpr std::int64_t kManyTiles = 264;
-        int in_flight = aligned ? Unit::kInFlight : Unit::kInFlightUnaligned;
-        const std::int64_t all = args.units * args.outer * args.batch.count;
-        while (in_flight > 1 && all < kManyTiles * in_flight * kThreads) in_flight /= 2;
-        args.tile_units = in_flight * kThreads;
-        args.tiles = ceil_div(args.units * args.outer, args.tile_units);
     } else {
         using Tile = GatherTile<From, To>;
         args.path = Path::gather;
@@ -87,27 +87,47 @@ void plan_tiles(OperandArgs& args) {
     }
 }
 
+// Gives the threads as few units each as lets all blocks run at once, and the most where that is
+// not enough; no more than there are in a batch.
+template <class From, class To>
+void spread_rows(KernelArgs& args) {
+    using Unit = RowsUnit<From, To>;
+    const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
+    const std::int64_t threads = std::int64_t{sm_count} * kBlocksPerSm * kThreads;
+    std::int64_t units = 0;
+    for (const OperandArgs& o : args.operand) units += o.units * o.outer * o.batch.count;
+    int of_a_thread = 1;
+    while (of_a_thread < Unit::kInFlight && units > threads * of_a_thread) of_a_thread *= 2;
+    for (OperandArgs& o : args.operand) {
+        if (o.units == 0) continue;
+        const std::int64_t in_batch = o.units * o.outer;
+        const int most = o.path == Path::aligned_rows ? Unit::kInFlight : Unit::kInFlightUnaligned;
+        o.tile_units = kThreads * static_cast<int>(std::min<std::int64_t>(
+                                      std::min(of_a_thread, most), ceil_div(in_batch, kThreads)));
+        o.tiles = ceil_div(in_batch, o.tile_units);
+    }
+}
+
 template <class From, class To>
 void launch_pack(KernelArgs args, StreamView stream) {
+    for (OperandArgs& operand : args.operand) choose_path<From, To>(operand);
+    spread_rows<From, To>(args);
     std::size_t shared_bytes = 0;
-    for (OperandArgs& operand : args.operand) {
-        plan_tiles<From, To>(operand);
-        if (operand.path == Path::gather && operand.tiles > 0) {
-            shared_bytes = GatherTile<From, To>::kSharedBytes;
-        }
+    for (const OperandArgs& o : args.operand) {
+        const bool gathers = o.path == Path::gather && o.tiles > 0;
+        if (gathers) shared_bytes = GatherTile<From, To>::kSharedBytes;
     }
     const auto tiles = [](const OperandArgs& o) { return o.tiles * o.batch.count; };
     args.first_tiles = tiles(args.operand[0]);
     args.all_tiles = args.first_tiles + tiles(args.operand[1]);
     if (args.all_tiles == 0) return;
     constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
-    const device::LaunchConfig config{
-        dim3(static_cast<unsigned>(std::min(args.all_tiles, kMaxGrid))),
-        kThreads,
-        shared_bytes,
-        stream,
-        1,
-        true};
+    device::LaunchConfig config;
+    config.grid = dim3(static_cast<unsigned>(std::min(args.all_tiles, kMaxGrid)));
+    config.threads = kThreads;
+    config.shared_bytes = shared_bytes;
+    config.stream = stream;
+    config.overlaps_predecessor = true;
     device::launch("pack", pack_kernel<From, To>, config, args);
 }
 

@@ -74,14 +74,14 @@ struct RowsPlace {
     }
 };
 
-// Tile `index` of a batch, whose matrices begin at `source` and `target`.
-template <class From, class To, bool kAligned>
+// Tile `index` of a batch, whose matrices begin at `source` and `target`: up to kInFlight units of
+// each thread.
+template <class From, class To, bool kAligned, int kInFlight>
 __device__ __forceinline__ void pack_rows(const OperandArgs& args, std::int64_t index,
                                           const From* source, To* target) {
     using Unit = RowsUnit<From, To>;
     using Read = Words<Unit::kWords>;
     using Write = device::Vector<To, Unit::kElements>;
-    constexpr int kInFlight = kAligned ? Unit::kInFlight : Unit::kInFlightUnaligned;
 
     const std::int64_t first = index * args.tile_units;
     const std::int64_t first_row = first / args.units;

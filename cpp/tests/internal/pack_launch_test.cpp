@@ -13,7 +13,8 @@ using namespace tcgemm;
 
 namespace {
 
-// An operand in memory that holds it and nothing else. Strides and offset count elements.
+// An operand in memory that holds it and, to the end of 16 aligned bytes, nothing else: such
+// blocks are read whole. Strides and offset count elements.
 struct Source {
     DType from, to;
     std::int64_t rows, cols, row_stride, col_stride;
@@ -89,7 +90,8 @@ class Packed {
         }
         batch_ = batch;
         first_ = source.offset - low;
-        const std::int64_t elements = source.offset + high - low;
+        const std::int64_t block = 16 / size_of(source.from);
+        const std::int64_t elements = (source.offset + high - low + block - 1) / block * block;
         std::vector<char> memory(static_cast<std::size_t>(elements * size_of(source.from)));
         for (std::int64_t i = 0; i < elements; ++i) {
             write(source.from, memory.data(), i, value_at(i));
