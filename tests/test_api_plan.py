@@ -81,6 +81,38 @@ def test_execute_refuses_what_the_plan_was_not_made_for(monkeypatch):
     np.testing.assert_array_equal(plan.execute(), a)
 
 
+def test_bound_arrays_that_changed_since(monkeypatch):
+    """Other memory of the same layout is computed with; anything else is refused."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a, b, out = torch.eye(4), torch.full((4, 4), 2.0), torch.zeros(4, 4)
+    plan = tcgemm.plan(a, b, out=out)
+    b.data = torch.full((4, 4), 3.0)
+    assert (plan.execute() == 3).all()
+    out.fill_(7)
+    b.data = out
+    with pytest.raises(tcgemm.LayoutError, match="out shares memory with b"):
+        plan.execute()
+    b.data = torch.ones(4, 4).T
+    with pytest.raises(tcgemm.LayoutError, match=r"b is .*strides \(1, 4\).*made for.*\(4, 1\)"):
+        plan.execute()
+    b.data = torch.ones(2, 2)
+    with pytest.raises(tcgemm.LayoutError, match=r"b is .*shape \(2, 2\).*made for.*\(4, 4\)"):
+        plan.execute()
+    b.data = torch.ones(4, 4)
+    b.requires_grad_()
+    with pytest.raises(tcgemm.DTypeError, match="b requires a gradient"):
+        plan.execute()
+    assert (out == 7).all()
+
+    complex_b = torch.ones(4, 4, dtype=torch.complex64)
+    imaginary = complex_b.imag
+    plan = tcgemm.plan(a, imaginary, out=out)
+    imaginary.data = torch.ones(4, 4, dtype=torch.complex64).conj().imag
+    with pytest.raises(tcgemm.DTypeError, match="b has its negative bit set"):
+        plan.execute()
+
+
 def test_c_may_be_left_unread():
     """beta = 0 in plan or execute: C is checked, but not read."""
     a = np.eye(4, dtype=np.float32)

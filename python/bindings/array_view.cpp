@@ -106,11 +106,14 @@ std::pair<int64_t, int64_t> runs(const ArrayView& view) {
 
 }  // namespace
 
-bool may_share_memory(const ArrayView& x, const ArrayView& y) {
-    if (!(x.device == y.device) || x.element_count() == 0 || y.element_count() == 0) return false;
-    const ByteRange rx = byte_range(x), ry = byte_range(y);
+bool may_share_memory(const ArrayView& x, const ByteRange& x_range, const ArrayView& y,
+                      const ByteRange& y_range) {
+    const auto is_empty = [](const ByteRange& range) { return range.low == range.high; };
+    if (!(x.device == y.device) || is_empty(x_range) || is_empty(y_range)) return false;
     const int64_t distance = static_cast<const char*>(y.data) - static_cast<const char*>(x.data);
-    if (rx.high <= distance + ry.low || distance + ry.high <= rx.low) return false;
+    if (x_range.high <= distance + y_range.low || distance + y_range.high <= x_range.low) {
+        return false;
+    }
     const auto [x_width, x_pitch] = runs(x);
     const auto [y_width, y_pitch] = runs(y);
     const int64_t pitch = std::gcd(x_pitch, y_pitch);

@@ -43,7 +43,9 @@ ByteRange byte_range(const ArrayView& view);  // throws ShapeError where it leav
 bool same_layout(const ArrayView& x, const ArrayView& y);    // dtype, shape, strides, device
 bool same_elements(const ArrayView& x, const ArrayView& y);  // and the address
 // False only if no byte is shared; the left and the right columns of one matrix are told apart.
-bool may_share_memory(const ArrayView& x, const ArrayView& y);
+// `x_range` is byte_range(x), `y_range` that of y.
+bool may_share_memory(const ArrayView& x, const ByteRange& x_range, const ArrayView& y,
+                      const ByteRange& y_range);
 // Whether two elements of the array may share an address (a stride of 0, say).
 bool may_overlap_itself(const ArrayView& view);
 

@@ -97,18 +97,25 @@ struct TorchMembers {
     Method is_neg;
 };
 
-void check_torch_tensor(py::handle array, const char* operand) {
+const TorchMembers& torch_members() {
     // Never freed, as it holds Python objects; guarded by the GIL.
     static const TorchMembers* members = nullptr;
     if (members == nullptr) {
         members = new TorchMembers(py::module_::import("torch").attr("Tensor"));
     }
-    if (members->requires_grad.of(array).ptr() == Py_True) {
+    return *members;
+}
+
+void check_gradient(py::handle array, const char* operand) {
+    if (torch_members().requires_grad.of(array).ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " requires a gradient, which tcgemm does not compute; pass " + operand +
                          ".detach()");
     }
-    if (members->is_neg.of(array).ptr() == Py_True) {
+}
+
+void check_negative_bit(py::handle array, const char* operand) {
+    if (torch_members().is_neg.of(array).ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " has its negative bit set: its memory holds the negated " +
                          "values; pass " + operand + ".resolve_neg()");
@@ -216,7 +223,30 @@ ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operan
 // --- DLPack's C exchange API
 // ------------------------------------------------------------------------
 
-ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char* operand) {
+ImportedArray as_before(const ArrayView& known) {
+    ImportedArray imported;
+    imported.view = known;
+    return imported;
+}
+
+// Whether the tensor is what `view` was made of.
+bool describes(const ArrayView& view, const DLTensor& tensor, Device device) {
+    const DTypeInfo& dtype = info(view.dtype);
+    if (static_cast<char*>(tensor.data) + tensor.byte_offset != view.data ||
+        !(device == view.device) || tensor.dtype.code != dtype.dlpack_code ||
+        tensor.dtype.bits != dtype.bits || tensor.dtype.lanes != 1 || tensor.ndim != view.ndim ||
+        tensor.strides == nullptr) {
+        return false;
+    }
+    for (int dim = 0; dim < view.ndim; ++dim) {
+        if (tensor.shape[dim] != view.shape[dim]) return false;
+        if (view.shape[dim] != 1 && tensor.strides[dim] != view.stride[dim]) return false;
+    }
+    return true;
+}
+
+ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char* operand,
+                              const ArrayView* known) {
     // A borrowed view has no flags (read-only), so it is only taken from torch, which sets none.
     if (type.framework == Framework::torch && type.exchange->dltensor_from_py_object_no_sync) {
         DLTensor tensor;
@@ -224,7 +254,9 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
             producer_refused(py::error_already_set(), array, type, operand);
         }
         const Device device = device_of(tensor.device, operand);
-        check_torch_tensor(array, operand);
+        check_gradient(array, operand);
+        if (known != nullptr && describes(*known, tensor, device)) return as_before(*known);
+        check_negative_bit(array, operand);
         ImportedArray imported;
         imported.view = view_of(tensor, 0, device, type, operand);
         return imported;
@@ -283,11 +315,15 @@ bool tells_at_once(Protocol protocol) {
            protocol == Protocol::exchange_api;
 }
 
-ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand) {
+ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand,
+                             const ArrayView* known) {
     switch (type.protocol) {
         case Protocol::numpy: return import_numpy(array, type, operand);
-        case Protocol::cupy: return import_cupy(array, type, operand);
-        default: return import_exchange(array, type, operand);
+        case Protocol::cupy:
+            // CuPy never gives an array other memory; a `shape` set since is that of another view.
+            if (known != nullptr) return as_before(*known);
+            return import_cupy(array, type, operand);
+        default: return import_exchange(array, type, operand, known);
     }
 }
 
@@ -323,7 +359,10 @@ ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand
     if (type.protocol == Protocol::cuda_array_interface) {
         return import_cuda_array_interface(array, type, operand, device);
     }
-    if (type.framework == Framework::torch) check_torch_tensor(array, operand);
+    if (type.framework == Framework::torch) {
+        check_gradient(array, operand);
+        check_negative_bit(array, operand);
+    }
     return import_dlpack(array, type, operand, device, stream);
 }
 

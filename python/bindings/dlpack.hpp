@@ -25,8 +25,11 @@ struct ImportedArray {
 // Whether such an array tells all at once, without being told a stream: then import_at_once(),
 // otherwise locate() and import_array().
 bool tells_at_once(Protocol protocol);
-// Throws as locate() and import_array() do.
-ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand);
+// Throws as locate() and import_array() do. `known`, if given, is what an earlier import of the
+// same array gave: checks that it passed then are left out where memory and layout are still the
+// same.
+ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char* operand,
+                             const ArrayView* known = nullptr);
 
 // Where the memory is; pinned host memory counts as the CPU. Throws DeviceError for a device that
 // is neither a CPU nor a CUDA GPU.

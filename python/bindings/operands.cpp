@@ -91,7 +91,8 @@ Device device_for_host_arrays() {
     return device;
 }
 
-Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
+Operands::Operands(const Arrays& arrays, py::handle stream, const KnownViews& known)
+    : arrays_(arrays) {
     Slot first = kSlots;
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
@@ -100,7 +101,7 @@ Operands::Operands(const Arrays& arrays, py::handle stream) : arrays_(arrays) {
         TypeInfo& type = type_info(array, kSlotNames[slot]);
         types_[slot] = &type;
         const bool at_once = tells_at_once(type.protocol);
-        if (at_once) imported_[slot] = import_at_once(array, type, kSlotNames[slot]);
+        if (at_once) imported_[slot] = import_at_once(array, type, kSlotNames[slot], known[slot]);
         const Device device = at_once ? view(slot).device : locate(array, type, kSlotNames[slot]);
         if (first == kSlots) {
             first = slot;

@@ -94,6 +94,11 @@ BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars
     : arrays_(arrays), scalars_(scalars) {
     const Operands operands(arrays, stream);
     statement_ = state(operands, modes, scalars);
+    for (int i = 0; i < kSlots; ++i) views_[i] = operands.view(static_cast<Slot>(i));
+    if (!operands.has(kOut)) {
+        views_[kOut] = packed(statement_.out_dtype, statement_.shape.out_ndim, statement_.shape.out,
+                              operands.memory_device());
+    }
     plan_ = cached_plan(statement_.problem, operands.compute_device());
     if (plan_->workspace_bytes() > 0 && !operands.compute_device().is_cpu()) {
         workspace_ =
@@ -101,20 +106,20 @@ BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars
     }
 }
 
-void BoundPlan::check_replacement(const Operands& operands, const Arrays& arrays) const {
+// Of the bound arrays too: frameworks can give an array other memory, of another shape.
+void BoundPlan::check_layout(const Operands& operands) const {
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
-        if (arrays[i].is_none()) continue;
+        if (!operands.has(slot)) continue;
         const ArrayView& got = operands.view(slot);
-        const ArrayView& wanted = statement_.views[slot];
-        const std::string operand = kSlotNames[slot];
+        const ArrayView& wanted = views_[slot];
         if (slot == kC && !statement_.has_c) {
             throw InvalidArgument(
                 "c is given, but the plan was made without one; make a plan with c");
         }
         if (!same_layout(got, wanted)) {
-            throw LayoutError(operand + " is " + name(got.dtype) + " of shape " +
-                              text(got.ndim, got.shape) + " and strides " +
+            throw LayoutError(std::string(kSlotNames[slot]) + " is " + name(got.dtype) +
+                              " of shape " + text(got.ndim, got.shape) + " and strides " +
                               text(got.ndim, got.stride) + " on " + text(got.device) +
                               "; the plan was made for " + name(wanted.dtype) + " of shape " +
                               text(wanted.ndim, wanted.shape) + " and strides " +
@@ -122,7 +127,7 @@ void BoundPlan::check_replacement(const Operands& operands, const Arrays& arrays
                               ": make another plan");
         }
         if (!operands.staged() && got.alignment() < wanted.alignment()) {
-            throw LayoutError(operand + " lies at an address aligned to " +
+            throw LayoutError(std::string(kSlotNames[slot]) + " lies at an address aligned to " +
                               std::to_string(got.alignment()) + " bytes; the plan was made for " +
                               std::to_string(wanted.alignment()) + ": make another plan");
         }
@@ -132,8 +137,13 @@ void BoundPlan::check_replacement(const Operands& operands, const Arrays& arrays
 py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const py::object& beta,
                           py::handle stream) {
     Arrays used = arrays_;
+    KnownViews known{};
     for (int i = 0; i < kSlots; ++i) {
-        if (!arrays[i].is_none()) used[i] = arrays[i];
+        if (!arrays[i].is_none()) {
+            used[i] = arrays[i];
+        } else if (!arrays_[i].is_none()) {
+            known[i] = &views_[i];
+        }
     }
     GemmScalars scalars = scalars_;
     if (!alpha.is_none()) scalars.alpha = scalar_from_python(alpha, "alpha");
@@ -143,9 +153,9 @@ py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const p
                               py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
                               ", but the plan was made without a c; make a plan with c");
     }
-    Operands operands(used, stream);
-    check_replacement(operands, arrays);
-    if (operands.has(kOut)) check_out(operands, statement_.shape, scalars.beta != 0);
+    Operands operands(used, stream, known);
+    check_layout(operands);
+    if (operands.has(kOut)) check_out_memory(operands, scalars.beta != 0);
     return execute(operands, statement_, *plan_, scalars, workspace_.get());
 }
 

@@ -27,17 +27,15 @@ struct Modes {
 struct Statement {
     ProductShape shape;
     DType out_dtype = DType::f32;
-    std::array<ArrayView, kSlots> views;  // as the user's arrays lie; those given are checked
-    GemmProblem problem;                  // as the kernels see them: after staging
+    GemmProblem problem;  // of the arrays as the kernels see them: after staging
     bool has_c = false;
 };
 
 // Throws ShapeError, DTypeError, LayoutError, InvalidArgument.
 Statement state(const Operands& operands, const Modes& modes, const GemmScalars& scalars);
 
-// Refuses an `out` of another shape, or one that shares memory in a way that would spoil the
-// result.
-void check_out(const Operands& operands, const ProductShape& shape, bool reads_c);
+// Refuses an `out` that shares memory in a way that would spoil the result.
+void check_out_memory(const Operands& operands, bool reads_c);
 // A real number. Throws DTypeError, InvalidArgument (no double holds it); `what` is its name in the
 // message.
 double scalar_from_python(py::handle value, const char* what);
@@ -76,9 +74,10 @@ class BoundPlan {
     Arrays& arrays() { return arrays_; }
 
    private:
-    void check_replacement(const Operands& operands, const Arrays& arrays) const;
+    void check_layout(const Operands& operands) const;
 
     Arrays arrays_;
+    std::array<ArrayView, kSlots> views_;  // of the bound arrays, and of a new `out`
     GemmScalars scalars_;
     Statement statement_;
     std::shared_ptr<const tcgemm::Plan> plan_;

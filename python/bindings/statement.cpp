@@ -72,8 +72,7 @@ double scalar_from_python(py::handle value, const char* what) {
                      "; it must be a real number");
 }
 
-void check_out(const Operands& operands, const ProductShape& shape, bool reads_c) {
-    const ArrayView& out = operands.view(kOut);
+void check_out_layout(const ArrayView& out, const ProductShape& shape) {
     if (out.ndim != shape.out_ndim ||
         !std::equal(out.shape.begin(), out.shape.begin() + out.ndim, shape.out.begin())) {
         throw ShapeError("out has shape " + text(out.ndim, out.shape) + "; the result has shape " +
@@ -84,16 +83,24 @@ void check_out(const Operands& operands, const ProductShape& shape, bool reads_c
                           text(out.ndim, out.stride) +
                           " has elements that share an address; pass an array without");
     }
+}
+
+void check_out_memory(const Operands& operands, bool reads_c) {
+    const ArrayView& out = operands.view(kOut);
+    const ByteRange range = byte_range(out);
+    const auto shares_memory = [&](Slot slot) {
+        const ArrayView& view = operands.view(slot);
+        return may_share_memory(view, byte_range(view), out, range);
+    };
     for (const Slot slot : {kA, kB}) {
-        if (may_share_memory(operands.view(slot), out)) {
+        if (shares_memory(slot)) {
             throw LayoutError(
                 std::string("out shares memory with ") + kSlotNames[slot] +
                 ", which is read while out is written; pass another out, or a copy of " +
                 kSlotNames[slot]);
         }
     }
-    if (reads_c && may_share_memory(operands.view(kC), out) &&
-        !same_elements(operands.view(kC), out)) {
+    if (reads_c && shares_memory(kC) && !same_elements(operands.view(kC), out)) {
         throw LayoutError(
             "out shares memory with c but is not c itself; pass out=c to compute in "
             "place, or a copy of c");
@@ -124,31 +131,31 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
     }
     if (operands.has(kOut)) {
         check_dtype(operands.view(kOut), statement.out_dtype, "out");
-        check_out(operands, shape, statement.has_c && scalars.beta != 0);
+        check_out_layout(operands.view(kOut), shape);
+        check_out_memory(operands, statement.has_c && scalars.beta != 0);
     }
 
-    for (int i = 0; i < kSlots; ++i) {
-        if (operands.has(static_cast<Slot>(i))) {
-            statement.views[i] = operands.view(static_cast<Slot>(i));
-        }
-    }
+    std::array<const ArrayView*, kSlots> seen;
+    for (int i = 0; i < kSlots; ++i) seen[i] = &operands.view(static_cast<Slot>(i));
+    ArrayView new_out;
     if (!operands.has(kOut)) {
-        statement.views[kOut] =
-            packed(statement.out_dtype, shape.out_ndim, shape.out, operands.memory_device());
+        new_out = packed(statement.out_dtype, shape.out_ndim, shape.out, operands.memory_device());
+        seen[kOut] = &new_out;
     }
-    std::array<ArrayView, kSlots> seen = statement.views;
-    if (operands.staged()) {
-        for (ArrayView& view : seen) view = staged_layout(view, operands.compute_device());
+    std::array<ArrayView, kSlots> staged;
+    for (int i = 0; i < kSlots && operands.staged(); ++i) {
+        staged[i] = staged_layout(*seen[i], operands.compute_device());
+        seen[i] = &staged[i];
     }
     problem.m = shape.m;
     problem.n = shape.n;
     problem.k = shape.k;
     problem.batch_rank = shape.batch_rank;
     problem.batch_shape = shape.batch;
-    problem.a = operand_a(seen[kA], shape, modes.trans_a);
-    problem.b = operand_b(seen[kB], shape, modes.trans_b);
-    problem.d = operand_out(seen[kOut], shape, "out");
-    problem.c = statement.has_c ? operand_out(seen[kC], shape, "c") : problem.d;
+    problem.a = operand_a(*seen[kA], shape, modes.trans_a);
+    problem.b = operand_b(*seen[kB], shape, modes.trans_b);
+    problem.d = operand_out(*seen[kOut], shape, "out");
+    problem.c = statement.has_c ? operand_out(*seen[kC], shape, "c") : problem.d;
     return statement;
 }
 

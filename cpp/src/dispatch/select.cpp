@@ -1,8 +1,11 @@
 #include "dispatch/select.hpp"
 
-#include <cstdlib>
+#include <unistd.h>
+
+#include <cstring>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "pack/pack.hpp"
@@ -74,14 +77,20 @@ void check_names(const Forced& forced) {
 
 const Forced& forced_by_environment() {
     static const Forced nothing;
-    const char* const family = std::getenv("TCGEMM_FORCE_FAMILY");
-    const char* const kernel = std::getenv("TCGEMM_FORCE_KERNEL");
-    const auto is_set = [](const char* value) { return value != nullptr && *value != '\0'; };
-    if (!is_set(family) && !is_set(kernel)) return nothing;
+    // Every call asks: one walk over the environment finds both.
+    constexpr std::string_view kPrefix = "TCGEMM_FORCE_", kFamily = "FAMILY=", kKernel = "KERNEL=";
+    std::string_view family, kernel;
+    for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+        if (std::strncmp(*variable, kPrefix.data(), kPrefix.size()) != 0) continue;
+        std::string_view rest = *variable + kPrefix.size();
+        if (rest.substr(0, kFamily.size()) == kFamily) family = rest.substr(kFamily.size());
+        if (rest.substr(0, kKernel.size()) == kKernel) kernel = rest.substr(kKernel.size());
+    }
+    if (family.empty() && kernel.empty()) return nothing;
 
     static std::mutex mutex;
     static std::map<std::pair<std::string, std::string>, Forced> known;  // addresses stay
-    const Forced forced{family ? family : "", kernel ? kernel : ""};
+    const Forced forced{std::string(family), std::string(kernel)};
     const std::lock_guard<std::mutex> lock(mutex);
     const auto key = std::make_pair(forced.family, forced.kernel);
     if (const auto found = known.find(key); found != known.end()) return found->second;
