@@ -118,9 +118,11 @@ def _draw_ratios(axes: Any, report: dict[str, Any], rows: Sequence[Row]) -> None
     axes.axhline(facts["geometric_mean"], color=OURS, lw=1, ls="--")
     best = {row["peer"] for row in rows}
     against = "the best peer" if len(best) > 1 else best.pop()
+    missing = f", {facts['not_run']} not run" if facts["not_run"] else ""
     axes.set_title(
         f"ratio to {against}: geometric mean {facts['geometric_mean']:.2f} (dashed), minimum"
-        f" {facts['minimum']:.2f}, lost {facts['lost_count']} of {facts['compared']} (red)",
+        f" {facts['minimum']:.2f}, lost {facts['lost_count']} of {facts['compared']} (red)"
+        + missing,
         fontsize=9,
         loc="left",
     )
