@@ -1,6 +1,7 @@
 // The statement of a product: names to modes, arrays to a GemmProblem, and the checks that only the
 // user's own arrays allow.
 #include <string>
+#include <vector>
 
 #include "product.hpp"
 #include "staging.hpp"
@@ -142,10 +143,12 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
         new_out = packed(statement.out_dtype, shape.out_ndim, shape.out, operands.memory_device());
         seen[kOut] = &new_out;
     }
-    std::array<ArrayView, kSlots> staged;
-    for (int i = 0; i < kSlots && operands.staged(); ++i) {
-        staged[i] = staged_layout(*seen[i], operands.compute_device());
-        seen[i] = &staged[i];
+    std::vector<ArrayView> staged;
+    if (operands.staged()) {
+        for (const ArrayView* view : seen) {
+            staged.push_back(staged_layout(*view, operands.compute_device()));
+        }
+        for (int i = 0; i < kSlots; ++i) seen[i] = &staged[i];
     }
     problem.m = shape.m;
     problem.n = shape.n;

@@ -81,8 +81,11 @@ const Forced& forced_by_environment() {
     constexpr std::string_view kPrefix = "TCGEMM_FORCE_", kFamily = "FAMILY=", kKernel = "KERNEL=";
     std::string_view family, kernel;
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-        if (std::strncmp(*variable, kPrefix.data(), kPrefix.size()) != 0) continue;
-        std::string_view rest = *variable + kPrefix.size();
+        const char* const text = *variable;
+        if (text[0] != kPrefix[0] || std::strncmp(text, kPrefix.data(), kPrefix.size()) != 0) {
+            continue;
+        }
+        const std::string_view rest = text + kPrefix.size();
         if (rest.substr(0, kFamily.size()) == kFamily) family = rest.substr(kFamily.size());
         if (rest.substr(0, kKernel.size()) == kKernel) kernel = rest.substr(kKernel.size());
     }
