@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from contextlib import nullcontext
 from typing import Any
 
 from ._errors import DTypeError
@@ -33,11 +32,11 @@ class Torch:
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
         """Make a tensor where `like` is, in the order of `stream` (None: the current one)."""
         torch = _loaded("torch")
-        on_stream: Any = nullcontext()
-        if stream is not None:
-            on_stream = torch.cuda.stream(self._stream(stream, like.device))
-        with on_stream:
-            return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+        torch_dtype = getattr(torch, dtype)
+        if stream is None:
+            return torch.empty(shape, dtype=torch_dtype, device=like.device)
+        with torch.cuda.stream(self._stream(stream, like.device)):
+            return torch.empty(shape, dtype=torch_dtype, device=like.device)
 
     def current_stream(self, device: int) -> int:
         torch = _loaded("torch")
@@ -74,21 +73,23 @@ class CuPy:
         return cupy.cuda.ExternalStream(stream)
 
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
-        """Make an array where `like` is, in the order of `stream` (None: the current one)."""
+        """Make an array on the current device, in the order of `stream` (None: the current one)."""
         cupy = _loaded("cupy")
         cupy_dtype: Any = dtype
         if dtype == "bfloat16":
             import ml_dtypes
 
             cupy_dtype = ml_dtypes.bfloat16
-        with like.device, nullcontext() if stream is None else self._external(stream):
-            try:
-                return cupy.empty(shape, dtype=cupy_dtype)
-            except TypeError:
-                raise DTypeError(
-                    f"the result is {dtype}, which this version of CuPy does not have; pass "
-                    "out_dtype='float32'"
-                ) from None
+        try:
+            if stream is None:
+                return cupy.empty(shape, cupy_dtype)
+            with self._external(stream):
+                return cupy.empty(shape, cupy_dtype)
+        except TypeError:
+            raise DTypeError(
+                f"the result is {dtype}, which this version of CuPy does not have; pass "
+                "out_dtype='float32'"
+            ) from None
 
     def current_stream(self, device: int) -> int:
         cupy = _loaded("cupy")

@@ -1,5 +1,5 @@
-// What a call costs the calling thread, in microseconds: the kernel's launch alone, each way to ask
-// for a product, and the parts of one. Prints JSON.
+// What a call costs the calling thread, in microseconds: the launch of a kernel that does nothing,
+// that of a product's kernel, each way to ask for a product, and the parts of one. Prints JSON.
 //   host_cost_bench [rounds]
 #include <algorithm>
 #include <chrono>
@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/runtime.hpp"
 #include "dispatch/select.hpp"
+#include "kernels/device/launch.cuh"
 #include "tcgemm/tcgemm.h"
 #include "tcgemm/tcgemm.hpp"
 
@@ -19,6 +21,11 @@ namespace {
 
 constexpr int kSize = 64;    // a product that the GPU is done with before the next one is launched
 constexpr int kCalls = 256;  // in a row: fewer than a stream's queue holds, so that no call waits
+
+struct Parameters {  // as much as a kernel with three tensor maps takes
+    char bytes[640];
+};
+__global__ void empty_kernel(const __grid_constant__ Parameters) {}
 
 struct Row {
     std::string name;
@@ -100,7 +107,31 @@ void run(int rounds) {
     check(tcgemm_plan_create(&raw, 0, &c_plan));
     Event event(0);
 
+    device::LaunchConfig config;
+    config.grid = dim3(1);
+    config.threads = 128;
+    config.shared_bytes = 200 << 10;
+    config.stream = stream;
+    device::LaunchConfig overlapping = config;
+    overlapping.overlaps_predecessor = true;
+    const auto launch_empty = [](const device::LaunchConfig& how) {
+        device::launch("empty_kernel", empty_kernel, how, Parameters());
+    };
+    runtime::TensorMapShape shape = {};
+    shape.address = a.data();
+    shape.element_bytes = 2;
+    shape.extent[0] = shape.extent[1] = kSize;
+    for (int dim = 2; dim < 5; ++dim) shape.extent[dim] = 1;
+    for (auto& stride : shape.stride_bytes) stride = kSize * 2;
+    shape.box[0] = shape.box[1] = kSize;
+    alignas(64) char map[128];
+
     std::vector<Row> rows = {
+        {"empty kernel by <<<>>>",
+         [&] { empty_kernel<<<1, 128, 0, stream.view().get()>>>(Parameters()); },
+         {}},
+        {"empty kernel by device::launch", [&] { launch_empty(config); }, {}},
+        {"empty kernel that overlaps its predecessor", [&] { launch_empty(overlapping); }, {}},
         {"launch of " + plan.kernel() + " alone",
          [&] { choice.kernel->launch(args, choice.schedule, stream); },
          {}},
@@ -132,6 +163,7 @@ void run(int rounds) {
         {"part: is_capturing", [&] { stream.view().is_capturing(); }, {}},
         {"part: Event::record", [&] { event.record(stream); }, {}},
         {"part: Event::wait_on", [&] { event.wait_on(stream); }, {}},
+        {"part: a tensor map", [&] { runtime::encode_tensor_map(map, shape); }, {}},
         {"part: DeviceBuffer of 1 MB", [&] { const DeviceBuffer other(1 << 20, 0, stream); }, {}},
     };
     measure(rows, rounds, stream);
