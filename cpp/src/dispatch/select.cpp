@@ -122,7 +122,9 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
         }
         if (best.kernel) return best;
         // Families differ in their bits, so M and the batch must not choose among them.
-        if (problem.batch_invariant() && accepts(entry, single_row(problem), device)) {
+        const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
+        if (!is_forced && problem.batch_invariant() &&
+            accepts(entry, single_row(problem), device)) {
             reasons += "\n  (a single row goes to " + std::string(entry.name) +
                        ", and other families would give it other bits: with determinism "
                        "run_to_run they may compute this product)";

@@ -86,7 +86,10 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
         for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
             const ValidProblem problem = ValidProblem::check(square(512, dtype));
             const Choice choice = select(problem, gpu(major, minor), {});
-            const std::string expected = dtype == DType::f16 ? "sm70_wmma" : "simt";
+            const bool is_16_bit = dtype == DType::f16 || dtype == DType::bf16;
+            const std::string expected = is_16_bit && major == 9 ? "sm90_wgmma"
+                                         : dtype == DType::f16   ? "sm70_wmma"
+                                                                 : "simt";
             CHECK_EQ(std::string(choice.family->name), expected);
         }
     }
@@ -107,6 +110,7 @@ TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) 
         problem.m = std::int64_t{1} << 40;  // more tiles than the tensor-core families count
         CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
         CHECK_EQ(family(problem, {"simt", ""}), "simt");
+        CHECK_EQ(family(problem, {"", "simt_f16_32x32x8"}), "simt");
         problem.determinism = Determinism::run_to_run;
         CHECK_EQ(family(problem), "simt");
     }
