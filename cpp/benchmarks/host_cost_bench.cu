@@ -26,6 +26,7 @@ struct Parameters {  // as much as a kernel with three tensor maps takes
     char bytes[640];
 };
 __global__ void empty_kernel(const __grid_constant__ Parameters) {}
+__global__ void kernel_without_parameters() {}
 
 struct Row {
     std::string name;
@@ -127,6 +128,9 @@ void run(int rounds) {
     alignas(64) char map[128];
 
     std::vector<Row> rows = {
+        {"empty kernel without parameters by <<<>>>",
+         [&] { kernel_without_parameters<<<1, 128, 0, stream.view().get()>>>(); },
+         {}},
         {"empty kernel by <<<>>>",
          [&] { empty_kernel<<<1, 128, 0, stream.view().get()>>>(Parameters()); },
          {}},

@@ -39,12 +39,12 @@ class Key {
     }
     std::size_t hash() const {
         constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
-        std::uint64_t hash = 0;
+        std::uint64_t lanes[2] = {};                           // two multiplications at a time
         for (int i = 0; i < count_; ++i) {
-            hash = (hash ^ static_cast<std::uint64_t>(words_[i])) * kGolden;
-            hash ^= hash >> 32;
+            lanes[i % 2] = (lanes[i % 2] ^ static_cast<std::uint64_t>(words_[i])) * kGolden;
         }
-        return hash;
+        const std::uint64_t hash = lanes[0] ^ (lanes[1] >> 1);
+        return hash ^ (hash >> 32);  // products carry upwards only
     }
 
    private:
