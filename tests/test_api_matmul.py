@@ -253,6 +253,53 @@ def test_numpy_views_of_every_kind():
         tcgemm.matmul(masked, masked)
 
 
+def test_equal_calls_heed_what_changed_between_them(monkeypatch):
+    """A call that looks like the one before it is checked anew in all that is not looks."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a, b = integers((4, 4)).astype(np.float32), integers((4, 4), 1).astype(np.float32)
+    memory = np.zeros((2, 4, 4), np.float32)
+    out, c = memory
+    for _ in range(3):
+        assert tcgemm.matmul(a, b, out=out) is out
+        np.testing.assert_array_equal(out, a @ b)
+    with pytest.raises(tcgemm.LayoutError, match="out shares memory with a"):
+        tcgemm.matmul(a, b, out=a)
+    out.flags.writeable = False
+    with pytest.raises(tcgemm.LayoutError, match="out is read-only"):
+        tcgemm.matmul(a, b, out=out)
+    np.testing.assert_array_equal(out, a @ b)
+
+    # Other transposes, factors, modes and dtypes of arrays that look the same.
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, trans_a=True, trans_b=True), a.T @ b.T)
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, trans_b=True, alpha=2.0), 2 * a @ b.T)
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, c=a, alpha=2.0), 2 * a @ b)
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, c=a, beta=1.0), a @ b + a)
+    with pytest.raises(tcgemm.InvalidArgument, match="there is no c"):
+        tcgemm.gemm(a, b, beta=1.0)
+    with pytest.raises(tcgemm.LayoutError, match="out shares memory with c"):
+        tcgemm.gemm(a, b, memory.reshape(8, 4)[2:6], beta=1.0, out=c)
+    for out_dtype in ("float16", "float64", None):
+        assert tcgemm.matmul(a, b, out_dtype=out_dtype).dtype == (out_dtype or "float32")
+    for precision in ("fp16", "fp32", None):
+        result = tcgemm.matmul(
+            a + 100 + 2.0**-12, b, precision=precision
+        )  # FP16 has no 2**-12 there
+        assert (result == (a + 100) @ b).all() == (precision == "fp16")
+
+    # The variables that limit the choice of kernels, and the cache of plans.
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", "no_such_family")
+    with pytest.raises(tcgemm.InvalidArgument, match="no_such_family"):
+        tcgemm.matmul(a, b, out=c)
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", "host")
+    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", "host_float64")
+    with pytest.raises(tcgemm.NoKernelError, match="host_float64"):
+        tcgemm.matmul(a, b, out=c)
+    monkeypatch.delenv("TCGEMM_FORCE_KERNEL")
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
+    tcgemm._core.clear_plan_cache()
+    np.testing.assert_array_equal(tcgemm.matmul(a, b, out=c), a @ b)
+
+
 def test_read_only_numpy_arrays_are_read():
     a = np.eye(3, dtype=np.float32)
     a.flags.writeable = False

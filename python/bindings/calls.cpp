@@ -37,9 +37,8 @@ PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
                           args[stream]);
         const GemmScalars factors = {scalar_from_python(args[alpha], "alpha"),
                                      scalar_from_python(args[beta], "beta")};
-        const Statement statement = state(operands, modes, factors);
-        const auto plan = cached_plan(statement.problem, operands.compute_device());
-        return execute(operands, statement, *plan, factors, nullptr);
+        const auto prepared = prepare(operands, modes, factors);
+        return execute(operands, prepared->statement, *prepared->plan, factors, nullptr);
     });
 }
 

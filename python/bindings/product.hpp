@@ -34,6 +34,15 @@ struct Statement {
 // Throws ShapeError, DTypeError, LayoutError, InvalidArgument.
 Statement state(const Operands& operands, const Modes& modes, const GemmScalars& scalars);
 
+// A statement and the plan that computes it.
+struct Prepared {
+    Statement statement;
+    std::shared_ptr<const tcgemm::Plan> plan;
+};
+// As state() and cached_plan(), or what they gave for arrays that looked the same.
+std::shared_ptr<const Prepared> prepare(const Operands& operands, const Modes& modes,
+                                        const GemmScalars& scalars);
+
 // Refuses an `out` that shares memory in a way that would spoil the result.
 void check_out_memory(const Operands& operands, bool reads_c);
 // A real number. Throws DTypeError, InvalidArgument (no double holds it); `what` is its name in the

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <unordered_map>
@@ -58,6 +59,7 @@ struct KeyHash {
 
 struct Cache {
     std::mutex mutex;
+    std::atomic<std::uint32_t> clearings{0};
     std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans;
 };
 Cache& cache() {
@@ -69,7 +71,7 @@ Cache& cache() {
 
 std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device device) {
     const Key key(problem, device, forced_by_environment());
-    auto& [mutex, plans] = cache();
+    auto& [mutex, clearings, plans] = cache();
     {
         const std::lock_guard<std::mutex> lock(mutex);
         const auto found = plans.find(key);
@@ -83,7 +85,12 @@ std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device devic
 
 void clear_plan_cache() {
     const std::lock_guard<std::mutex> lock(cache().mutex);
+    ++cache().clearings;
     cache().plans.clear();
+}
+
+std::uint64_t plan_cache_epoch() {
+    return std::uint64_t{cache().clearings} << 32 | forced_by_environment().serial;
 }
 
 }  // namespace tcgemm

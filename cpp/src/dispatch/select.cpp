@@ -93,11 +93,12 @@ const Forced& forced_by_environment() {
 
     static std::mutex mutex;
     static std::map<std::pair<std::string, std::string>, Forced> known;  // addresses stay
-    const Forced forced{std::string(family), std::string(kernel)};
+    Forced forced{std::string(family), std::string(kernel)};
     const std::lock_guard<std::mutex> lock(mutex);
     const auto key = std::make_pair(forced.family, forced.kernel);
     if (const auto found = known.find(key); found != known.end()) return found->second;
     check_names(forced);
+    forced.serial = static_cast<std::uint32_t>(known.size() + 1);
     return known.emplace(key, forced).first->second;
 }
 

@@ -1,6 +1,7 @@
 // The choice of a kernel: a pure function of problem, device and the TCGEMM_FORCE_* variables.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "dispatch/registry.hpp"
@@ -10,6 +11,7 @@ namespace tcgemm {
 // What TCGEMM_FORCE_FAMILY and TCGEMM_FORCE_KERNEL ask for; empty: anything.
 struct Forced {
     std::string family, kernel;
+    std::uint32_t serial = 0;  // of this pair of values among all that there were
 };
 // The same object for the same values, so that its address may stand for them. Throws
 // InvalidArgument for a name that this build does not have.
