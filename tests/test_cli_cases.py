@@ -189,13 +189,13 @@ def test_few_rows_are_compared_with_a_copy():
     assert row["peer"] == "numpy"
 
 
-def test_a_copy_begins_at_whole_lines_of_memory():
+def test_a_copy_begins_at_whole_pages_of_memory():
     case, backend = Case(1, 1025, 1027), NumpyBackend()
     (copy,) = (peer for peer in peers(backend, case) if peer.name == "copy")
     works = copy.prepare(Operands(Pool(backend), case, 3)).kernels
     for places in zip(*(work.args for work in works), strict=True):
         first = places[0].ctypes.data
-        assert [(place.ctypes.data - first) % 128 for place in places] == [0, 0, 0]
+        assert [(place.ctypes.data - first) % 4096 for place in places] == [0, 0, 0]
 
 
 def test_every_suite_loads_and_names_its_groups():

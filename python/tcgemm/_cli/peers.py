@@ -120,8 +120,8 @@ def _lt(operands: Operands) -> Prepared:
 def _copy(operands: Operands) -> Prepared:
     case, backend = operands.case, operands.backend
     sets = len(operands.sets)
-    # Whole lines of memory: a copy from or to an odd place is half as fast.
-    count = case.bytes // 2 // ITEM_BYTES[case.dtype] // 1024 * 1024
+    # From and to multiples of 4 KiB: an H200 copies 58 MB at 2 KiB in 44 us, and at 4 KiB in 29.
+    count = case.bytes // 2 // ITEM_BYTES[case.dtype] // 4096 * 4096
     source = operands.pool.numbers(case.dtype, sets * count)
     target = backend.empty((sets * count,), case.dtype)
     works = [

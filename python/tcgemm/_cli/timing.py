@@ -15,12 +15,14 @@ from typing import Any
 
 from tcgemm._cli.backends import Backend, Work
 
-_BATCH_SECONDS = 10e-3  # of launches between two events, at most; their resolution is 1 us
+# Of launches between two events, at most: far above their resolution of 1 us, and below the time in
+# which the power limit moves the clock, so that all contenders meet the same one.
+_BATCH_SECONDS = 4e-3
 _GRAPH_BELOW = 200e-6  # seconds a launch; longer ones hide the host by themselves
 _GLANCE_SECONDS = 0.5e-3  # to look at one of many candidates
 _LOADING_IS_LITTLE = 5e-3  # seconds of a launch
-_FINALISTS = 3  # candidates that are looked at again
-_MAX_ROUNDS = 25
+_FINALISTS, _LOOKS = 4, 3  # candidates that are looked at again, and how often
+_MAX_ROUNDS = 50
 _MAX_LAUNCHES = 2048  # in a batch
 
 
@@ -79,14 +81,15 @@ def operand_sets(backend: Backend, touched: int, held: int) -> int:
 def fastest(backend: Backend, candidates: Sequence[Sequence[Work]]) -> int:
     """The place of the candidate that computes the same in the least time, by a short look.
 
-    All are timed once, the best few again: the first look at a kernel that loses badly is enough.
+    All are timed once, the best few again in turn: one look is enough for those that lose badly.
     """
     seconds = [_glance(backend, works) for works in candidates]
-    order = sorted(range(len(candidates)), key=seconds.__getitem__)
-    for _ in range(2):
-        for place in order[:_FINALISTS]:
-            seconds[place] = min(seconds[place], _glance(backend, candidates[place]))
-    return min(order[:_FINALISTS], key=seconds.__getitem__)
+    finalists = sorted(range(len(candidates)), key=seconds.__getitem__)[:_FINALISTS]
+    looks: dict[int, list[float]] = {place: [] for place in finalists}
+    for _ in range(_LOOKS):
+        for place in finalists:
+            looks[place].append(_glance(backend, candidates[place]))
+    return min(finalists, key=lambda place: statistics.median(looks[place]))
 
 
 def _glance(backend: Backend, works: Sequence[Work]) -> float:
