@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a product costs the calling thread: frameworks beside tcgemm, in microseconds a call.
 
-    python benchmarks/host_cost.py [--frameworks torch,cupy,jax] [--rounds 60] [--json FILE]
+    python benchmarks/host_cost.py [--frameworks torch,cupy,jax] [--rounds 60] [--calls 256] [--json FILE]
 
 The product is so small that the GPU keeps up, and no loop is longer than a stream's queue: no call
 waits. Rows take turns; the figure is the median over the rounds. JAX has no `out=`, and tcgemm
@@ -23,7 +23,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import tcgemm
 
-SIZE, CALLS = 64, 256
+SIZE = 64
 Rows = dict[str, Callable[[], Any]]
 
 
@@ -83,17 +83,19 @@ def jax_rows() -> tuple[Rows, Callable[[], Any]]:
 FRAMEWORKS = {"torch": torch_rows, "cupy": cupy_rows, "jax": jax_rows}
 
 
-def measure(rows: Rows, synchronize: Callable[[], Any], rounds: int) -> dict[str, list[float]]:
+def measure(
+    rows: Rows, synchronize: Callable[[], Any], rounds: int, calls: int
+) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in rows}
     for turn in range(rounds + 2):  # the first two warm up
         for name, call in rows.items():
             synchronize()
             start = time.perf_counter()
-            for _ in range(CALLS):
+            for _ in range(calls):
                 call()
             spent = time.perf_counter() - start
             if turn >= 2:
-                times[name].append(1e6 * spent / CALLS)
+                times[name].append(1e6 * spent / calls)
         synchronize()
     return times
 
@@ -102,17 +104,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--calls", type=int, default=256, help="in a row, between waits")
     parser.add_argument("--json", help="write the figures here too")
     options = parser.parse_args()
     report: dict[str, Any] = {"build": tcgemm.build_info(), "python": sys.version.split()[0]}
-    report |= {"gpu": tcgemm.devices()[0]["name"], "unit": "us a call", "frameworks": {}}
+    report |= {"gpu": tcgemm.devices()[0]["name"], "unit": "us a call", "calls": options.calls}
+    report["frameworks"] = {}
     for framework in options.frameworks.split(","):
         try:
             rows, synchronize = FRAMEWORKS[framework]()
         except ImportError as error:
             print(f"{framework}: {error}", file=sys.stderr)
             continue
-        times = measure(rows, synchronize, options.rounds)
+        times = measure(rows, synchronize, options.rounds, options.calls)
         version = sys.modules[framework].__version__
         print(f"\n{framework} {version}: us a call (median, least)")
         for name, values in times.items():

@@ -1,6 +1,6 @@
 // What a call costs the calling thread, in microseconds: the launch of a kernel that does nothing,
 // that of a product's kernel, each way to ask for a product, and the parts of one. Prints JSON.
-//   host_cost_bench [rounds]
+//   host_cost_bench [rounds] [calls in a row]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,8 +19,7 @@ using namespace tcgemm;
 
 namespace {
 
-constexpr int kSize = 64;    // a product that the GPU is done with before the next one is launched
-constexpr int kCalls = 256;  // in a row: fewer than a stream's queue holds, so that no call waits
+constexpr int kSize = 64;  // a product that the GPU is done with before the next one is launched
 
 struct Parameters {  // as much as a kernel with three tensor maps takes
     char bytes[640];
@@ -34,15 +33,16 @@ struct Row {
     std::vector<double> us;  // a call, one figure a round
 };
 
-void measure(std::vector<Row>& rows, int rounds, StreamView stream) {
+// `calls` in a row: fewer than a stream's queue holds, so that none waits for the GPU.
+void measure(std::vector<Row>& rows, int rounds, int calls, StreamView stream) {
     for (int round = 0; round < rounds + 2; ++round) {  // the first two warm up
         for (Row& row : rows) {
             stream.synchronize();
             const auto start = std::chrono::steady_clock::now();
-            for (int i = 0; i < kCalls; ++i) row.call();
+            for (int i = 0; i < calls; ++i) row.call();
             const std::chrono::duration<double, std::micro> time =
                 std::chrono::steady_clock::now() - start;
-            if (round >= 2) row.us.push_back(time.count() / kCalls);
+            if (round >= 2) row.us.push_back(time.count() / calls);
         }
     }
     stream.synchronize();
@@ -79,7 +79,7 @@ void check(tcgemm_status status) {
     std::exit(1);
 }
 
-void run(int rounds) {
+void run(int rounds, int calls) {
     const Device device = Device::cuda(0);
     const DeviceGuard guard(device);
     const Stream stream(0);
@@ -170,14 +170,14 @@ void run(int rounds) {
         {"part: a tensor map", [&] { runtime::encode_tensor_map(map, shape); }, {}},
         {"part: DeviceBuffer of 1 MB", [&] { const DeviceBuffer other(1 << 20, 0, stream); }, {}},
     };
-    measure(rows, rounds, stream);
+    measure(rows, rounds, calls, stream);
     tcgemm_plan_destroy(c_plan);
 
     std::printf(
         "{\"gpu\": \"%s\", \"commit\": \"%s\", \"cuda\": \"%s\", \"unit\": \"us a call\", "
         "\"rows\": [\n",
         properties(device).name.c_str(), build_info().commit.c_str(),
-        build_info().cuda_version.c_str());
+        build_info().cuda_version.c_str(), calls);
     for (Row& row : rows) {
         std::sort(row.us.begin(), row.us.end());
         std::printf("  {\"case\": \"%s\", \"median\": %.3f, \"min\": %.3f}%s\n", row.name.c_str(),
@@ -190,7 +190,10 @@ void run(int rounds) {
 
 int main(int argc, char** argv) {
     try {
-        run(argc > 1 ? std::max(1, std::atoi(argv[1])) : 50);
+        const auto argument = [&](int i, int otherwise) {
+            return argc > i ? std::max(1, std::atoi(argv[i])) : otherwise;
+        };
+        run(argument(1, 50), argument(2, 256));
     } catch (const std::exception& error) {
         std::fprintf(stderr, "host_cost_bench: %s\n", error.what());
         return 1;
