@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a product costs the calling thread: frameworks beside tcgemm, in microseconds a call.
 
-    python benchmarks/host_cost.py [--frameworks torch,cupy,jax] [--rounds 60] [--calls 256] [--json FILE]
+    python benchmarks/host_cost.py [--frameworks torch,cupy,jax] [--rounds 60] [--json FILE]
 
 The product is so small that the GPU keeps up, and no loop is longer than a stream's queue: no call
 waits. Rows take turns; the figure is the median over the rounds. JAX has no `out=`, and tcgemm

@@ -175,7 +175,7 @@ void run(int rounds, int calls) {
 
     std::printf(
         "{\"gpu\": \"%s\", \"commit\": \"%s\", \"cuda\": \"%s\", \"unit\": \"us a call\", "
-        "\"rows\": [\n",
+        "\"calls\": %d, \"rows\": [\n",
         properties(device).name.c_str(), build_info().commit.c_str(),
         build_info().cuda_version.c_str(), calls);
     for (Row& row : rows) {
