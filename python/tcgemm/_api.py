@@ -106,7 +106,8 @@ def matmul(
     """
     return _core.multiply(
         a, b, None, out, 1.0, 0.0, False, False,
-        out_dtype if out_dtype is None else dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        out_dtype if out_dtype is None else dtype_name(out_dtype),
+        precision, accumulate, determinism, stream,
     )  # fmt: skip
 
 
