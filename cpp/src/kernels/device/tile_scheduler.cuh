@@ -24,9 +24,12 @@ struct TileScheduler {
         return slices * (static_cast<std::int64_t>(tiles_m) * tiles_n);
     }
 
-    TCGEMM_HOST_DEVICE Tile tile(std::int64_t index) const {
-        const std::int64_t per_slice = static_cast<std::int64_t>(tiles_m) * tiles_n;
-        const std::int64_t slice = slices == 1 ? 0 : index / per_slice;
+    // Index: unsigned where count() fits, for a division of 64 bits is long code; else
+    // std::int64_t.
+    template <class Index>
+    TCGEMM_HOST_DEVICE Tile tile(Index index) const {
+        const Index per_slice = static_cast<Index>(tiles_m) * static_cast<Index>(tiles_n);
+        const Index slice = slices == 1 ? 0 : index / per_slice;
         const auto in_slice = static_cast<unsigned>(index - slice * per_slice);
         const unsigned first_row = in_slice / (static_cast<unsigned>(band) * tiles_n) * band;
         const unsigned in_band = in_slice - first_row * tiles_n;

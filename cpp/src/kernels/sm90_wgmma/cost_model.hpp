@@ -8,61 +8,67 @@
 
 namespace tcgemm::sm90_wgmma {
 
-inline constexpr double kLaunchUs = 2.5;  // until the first stage is full, and the last store
-inline constexpr double kBlockUsPerFlop = 1.0 / 5.6e6;  // of a k-block, on one SM
-inline constexpr double kTileUs = 0.6;                  // epilogue, not hidden
-inline constexpr double kLatencyUs = 0.25;              // of a k-block at least, with few at work
-inline constexpr double kBytesPerUs = 4.2e6;            // memory
-inline constexpr double kSplitUs = 1.5;                 // waiting for the other parts,
-inline constexpr double kSumBytesPerUs = 0.1e6;         // and reading them, one SM
-inline constexpr int kMaxSplits = 132;
+// Measured on an H200 (schedule_bench).
+inline constexpr double kBytesPerUs = 4.2e6;   // of memory
+inline constexpr double kSplitUs = 2.5;        // from partial sums to D, and
+inline constexpr double kSumBytesPerUs = 3e6;  // partial sums, written and read
+inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
-inline double cost_us(const TileConfig& tile, bool ping_pong, const ValidProblem& problem,
+inline double cost_us(const RowInfo& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
+    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k, splits);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
-    const Arrangement arrangement = arrange(tile, problem->m, problem->n, problem->k, splits);
-    const double sms = std::max(device.sm_count, 1);
-    const double tiles =
-        static_cast<double>((arrangement.tiles_m + arrangement.cluster - 1) / arrangement.cluster *
-                            arrangement.cluster * arrangement.tiles_n) *
-        batch * splits;
-    const double waves = std::ceil(tiles / sms);
+    const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
+    const double tiles = static_cast<double>(arrangement.tiles()) * batch * splits;
     const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / splits);
-    const double flop = 2.0 * tile.block_m * tile.block_n * kBlockK;
-    const double block_us = std::max(flop * kBlockUsPerFlop, kLatencyUs / 4);
-    const double epilogue_us = kTileUs * tile.block_m * tile.block_n / (128 * 256);
-    double busy = waves * k_blocks * block_us;
-    busy += ping_pong ? epilogue_us * 2 : waves * epilogue_us * 2;
-    const double item = 2;
-    const double bytes = batch * (item * k * (m + n) + size_of(problem->d.dtype) * m * n);
-    const double memory = bytes / (kBytesPerUs * std::min(1.0, tiles / (0.75 * sms)));
-    double total = kLaunchUs + std::max(busy, memory);
+
+    // All slots are at work but in the last wave.
+    const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
+    const double waves = full_waves + (rest > 0 ? 1 : 0);
+    const double last_k_block_us = rest > sms ? row.k_block_us : row.k_block_alone_us;
+    const double busy = full_waves * k_blocks * row.k_block_us +
+                        (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
+    const double bytes = batch * (2 * k * (m + n) + size_of(problem->d.dtype) * m * n);
+    double total = row.start_us + std::max(busy, bytes / kBytesPerUs);
     if (splits > 1) {
-        double adds = splits - 1;
-        if (splits > 8) adds = 2 * std::sqrt(static_cast<double>(splits));
-        total += kSplitUs + adds * tile.block_m * tile.block_n * 4.0 / kSumBytesPerUs;
+        total += kSplitUs + tiles * row.tile.block_m * row.tile.block_n * 4.0 / kSumBytesPerUs;
     }
     return total;
 }
 
+// Where a row's bits must not depend on M or the batch: a split for those long K that one block
+// would need too long for, whatever M is. It fills the GPU of the measurements with the columns of
+// D alone.
+inline int invariant_splits(const ValidProblem& problem) {
+    constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
+    const std::int64_t n = problem.transposed() ? problem->m : problem->n;  // as the user sees D
+    if (problem->k < kLongK) return 1;
+    const std::int64_t blocks = (n + kColumns - 1) / kColumns;
+    return static_cast<int>(
+        std::max<std::int64_t>(1, std::min(problem->k / kPart, kBlocks / blocks)));
+}
+
 // The split with the least cost.
-inline Schedule schedule_row(const TileConfig& tile, bool ping_pong, const ValidProblem& problem,
+inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    Schedule best;
-    best.cost_us = cost_us(tile, ping_pong, problem, device, 1);
-    const bool invariant = problem->determinism == Determinism::batch_invariant;
-    for (int splits = 2;
-         !invariant && splits <= kMaxSplits && problem->k >= std::int64_t{splits} * 2 * kBlockK;
-         splits += std::max(1, splits / 8)) {
-        const Arrangement arrangement = arrange(tile, problem->m, problem->n, problem->k, splits);
+    const auto with_split = [&](int splits) {
+        const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k, splits);
+        const std::int64_t batches = problem.batch_count();
         const std::size_t bytes =
-            split_workspace_bytes(tile, arrangement, problem.batch_count(), splits);
-        if (static_cast<double>(bytes) > kMaxWorkspaceBytes) break;
-        const double cost = cost_us(tile, ping_pong, problem, device, splits);
-        if (cost < best.cost_us) best = {splits, bytes, cost};
+            splits > 1 ? split_layout(row, arrangement, batches, splits).bytes : 0;
+        return Schedule{splits, bytes, cost_us(row, problem, device, splits)};
+    };
+    if (problem.batch_invariant()) return with_split(invariant_splits(problem));
+    Schedule best = with_split(1);
+    for (int splits = 2;
+         splits <= kMaxSplits && problem->k >= std::int64_t{splits} * kMinPartBlocks * kBlockK;
+         splits += std::max(1, splits / 8)) {
+        const Schedule candidate = with_split(splits);
+        if (static_cast<double>(candidate.workspace_bytes) > kMaxWorkspaceBytes) break;
+        if (candidate.cost_us < best.cost_us) best = candidate;
     }
     return best;
 }

@@ -29,6 +29,13 @@ class TileStore {
         }
     }
 
+    // Before the block ends: its shared memory is still being read.
+    __device__ void finish() const {
+        if (params_.stores_by_tensor && threadIdx.x % kWarpgroup == 0) {
+            ptx::wait_for_store_reads<0>();
+        }
+    }
+
    private:
     __device__ void synchronize() const { ptx::named_barrier(1 + consumer_, kWarpgroup); }
 

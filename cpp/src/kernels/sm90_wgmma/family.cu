@@ -1,4 +1,5 @@
 // sm90_wgmma: FP16 and BF16 products on Hopper, through TMA and warpgroup matrix instructions.
+#include <algorithm>
 #include <string>
 
 #include "core/runtime.hpp"
@@ -37,10 +38,6 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     if (problem->epilogue != Epilogue::linear) {
         return std::string("has no epilogue ") + name(problem->epilogue);
     }
-    if (problem->batch_rank > kBatchDims) {
-        return "walks at most 3 batch dimensions, the problem has " +
-               std::to_string(problem->batch_rank) + " that no single stride can walk";
-    }
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
     const std::pair<const char*, std::int64_t> extents[] = {
         {"m", problem->m}, {"n", problem->n}, {"k", problem->k}, {"batch", problem.batch_count()}};
@@ -50,17 +47,18 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                    std::to_string(extent);
         }
     }
-    const Arrangement arrangement = arrange(Row::tile, problem->m, problem->n, problem->k, 1);
-    if (arrangement.tiles_m > 0x7fffffff / arrangement.tiles_n) {
-        return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
-               std::to_string(arrangement.tiles_m) + " x " + std::to_string(arrangement.tiles_n);
+    const Arrangement arrangement = arrange(row_info<Row>(), problem->m, problem->n, problem->k, 1);
+    if (arrangement.tiles() > 0x7fffffff / problem.batch_count()) {
+        return "counts at most 2^31 - 1 tiles, the problem has " +
+               std::to_string(arrangement.tiles()) + " in each of " +
+               std::to_string(problem.batch_count()) + " matrices";
     }
     return {};
 }
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row(Row::tile, Row::ping_pong, problem, device);
+    return schedule_row(row_info<Row>(), problem, device);
 }
 
 // Columns contiguous, with rows that start at multiples of 16 bytes; otherwise the rows are.
@@ -68,12 +66,35 @@ bool is_row_major(const MatrixView& view, std::int64_t rows) {
     return view.col_stride == 1 && (rows == 1 || view.row_stride % 8 == 0);
 }
 
+// A product of each matrix of the outermost batch dimension.
+GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
+    GemmArgs inner = args;
+    inner.batch.rank = args.batch.rank - 1;
+    inner.batch.count = args.batch.count / args.batch.extent[0];
+    std::copy(args.batch.extent + 1, args.batch.extent + args.batch.rank, inner.batch.extent);
+    for (MatrixView* const view : {&inner.a, &inner.b, &inner.c, &inner.d}) {
+        if (view->data != nullptr) {
+            view->data = static_cast<char*>(view->data) +
+                         index * view->batch_stride[0] * size_of(view->dtype);
+        }
+        std::copy(view->batch_stride + 1, view->batch_stride + args.batch.rank, view->batch_stride);
+    }
+    return inner;
+}
+
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+    if (args.batch.rank >
+        kBatchDims) {  // a launch each; they share the workspace one after another
+        for (std::int64_t i = 0; i < args.batch.extent[0]; ++i) {
+            launch<Row>(at_outermost(args, i), schedule, stream);
+        }
+        return;
+    }
     const Major a = is_row_major(args.a, args.m) ? Major::k : Major::mn;
     const Major b = is_row_major(args.b, args.k) ? Major::mn : Major::k;
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
-    const Prepared prepared = prepare(Row::tile, args, schedule, a, b, sm_count);
+    const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
     const auto launch_one = a == Major::k
                                 ? (b == Major::k ? launch_layout<Row, Major::k, Major::k>
                                                  : launch_layout<Row, Major::k, Major::mn>)

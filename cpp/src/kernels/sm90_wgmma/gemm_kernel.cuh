@@ -1,10 +1,11 @@
 // The kernel of this family: TMA loads, wgmma, TMA stores, in warpgroups with roles.
 //
 //   producer     one thread: boxes of A and B into a ring of stages, as stages become empty
-//   consumers    two warpgroups: multiply full stages; sum up parts of K; epilogue; store D
+//   consumers    one or two warpgroups: multiply full stages; epilogue; store D
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
-// of stages, so that loads go on while a tile is stored.
+// of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial
+// sums, and further blocks add them up.
 #pragma once
 
 #include "kernels/device/arch_guard.cuh"
@@ -15,9 +16,6 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// Registers of a thread. Together they are what the block starts with: 168 each.
-inline constexpr int kProducerRegisters = 40, kConsumerRegisters = 232;
-
 template <class Policy>
 __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy> shared) {
     if (threadIdx.x == 0) {
@@ -27,14 +25,14 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
         constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
         for (int stage = 0; stage < Policy::kStages; ++stage) {
             ptx::init_barrier(shared.full(stage), 1);
-            ptx::init_barrier(shared.empty(stage), kWarps * params.cluster);
+            ptx::init_barrier(shared.empty(stage), kWarps << params.cluster_log2);
         }
         for (int group = 0; group < Policy::kGroups; ++group) {
             ptx::init_barrier(shared.turn(group), kWarps);
         }
         ptx::fence_barrier_init();
     }
-    if (params.cluster > 1) {
+    if (params.cluster_log2 > 0) {
         ptx::synchronize_cluster();
     } else {
         __syncthreads();
@@ -48,7 +46,6 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
     Multiplier<Policy> multiplier(params, shared, group, row);
     TileStore<Policy> store(params, shared, consumer, row);
-    const SplitSum<Policy> split(params.split, consumer);
 
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
@@ -59,29 +56,37 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         }
         typename Multiplier<Policy>::Sums sums;
         multiplier.run(work.blocks, sums);
-        if (params.split.count > 1 && !split.run(work, sums)) continue;
-        store.run(work, sums);
+        if (params.split.count > 1) {
+            SplitK<Policy>(params).publish(work, consumer, sums);
+        } else {
+            store.run(work, sums);
+        }
     }
+    store.finish();
 }
 
 template <class Policy>
-__global__ void __launch_bounds__(kThreads, 1) gemm_kernel(const __grid_constant__ Params params) {
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
+    gemm_kernel(const __grid_constant__ Params params) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    extern __shared__ unsigned char dynamic_shared[];
-    const std::uint32_t begin = ptx::shared_address(dynamic_shared);
-    const SharedMemory<Policy> shared = {(begin + kAlignment - 1) / kAlignment * kAlignment};
+    extern __shared__ __align__(kAlignment) unsigned char dynamic_shared[];
+    const SharedMemory<Policy> shared = {ptx::opaque(ptx::shared_address(dynamic_shared))};
     set_up(params, shared);
 
     // Nothing in global memory is read or written before this.
     device::wait_for_predecessor();
     device::release_successor();
     const int warpgroup = threadIdx.x / kWarpgroup;
-    if (warpgroup == kConsumers) {
+    if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();
-        if (threadIdx.x == kConsumers * kWarpgroup) Producer<Policy>(params, shared).run();
+        if (threadIdx.x == Policy::kConsumers * kWarpgroup) Producer<Policy>(params, shared).run();
     } else {
-        ptx::grow_registers<kConsumerRegisters>();
-        consume(params, shared, warpgroup);
+        ptx::grow_registers<Policy::kConsumerRegisters>();
+        if (blockIdx.x >> params.cluster_log2 < params.work_count) {
+            consume(params, shared, warpgroup);
+        } else if (warpgroup == 0) {
+            SplitK<Policy>(params).reduce();
+        }
     }
 #elif defined(__CUDA_ARCH__)
     TCGEMM_TRAP_WRONG_ARCH("sm90_wgmma");

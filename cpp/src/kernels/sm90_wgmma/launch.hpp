@@ -11,27 +11,47 @@ namespace tcgemm::sm90_wgmma {
 template <class Row, Major A, Major B>
 void launch_layout(const Params& params, unsigned blocks, StreamView stream);
 
+// What the host knows of a row.
+struct RowInfo {
+    TileConfig tile;
+    int consumers;  // warpgroups
+    bool ping_pong;
+    int blocks_per_sm;
+    double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
+};
+template <class Row>
+constexpr RowInfo row_info() {
+    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm,
+            Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
+}
+
 // How the tiles of a product are dealt out; a pure function of what is given.
 struct Arrangement {
-    std::int64_t tiles_m, tiles_n, k_blocks;
-    int cluster;                                                 // blocks along M that share B
-    std::int64_t slots(std::int64_t batches, int parts) const {  // of partial sums, in tiles
-        return tiles_m * tiles_n * batches * parts;
+    int cluster = 1;                   // blocks along M that share B
+    std::int64_t clusters_m, tiles_n;  // of a matrix
+    std::int64_t k_blocks;
+
+    std::int64_t tiles() const {  // of a matrix; some may lie behind it
+        return clusters_m * cluster * tiles_n;
     }
 };
-Arrangement arrange(const TileConfig& tile, std::int64_t m, std::int64_t n, std::int64_t k,
+Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
                     int split_k);
 
 // The workspace of a split product: flags, then partial sums.
-std::size_t split_workspace_bytes(const TileConfig& tile, const Arrangement& arrangement,
-                                  std::int64_t batches, int split_k);
+struct SplitLayout {
+    int reducers;  // blocks for each tile
+    std::size_t flag_bytes, bytes;
+};
+SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
+                         int split_k);
 
 struct Prepared {
     Params params;
     unsigned blocks;
 };
 // All that a kernel needs but its code. `sm_count`: of the current device.
-Prepared prepare(const TileConfig& tile, const GemmArgs& args, const Schedule& schedule,
-                 Major a_major, Major b_major, int sm_count);
+Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& schedule, Major a_major,
+                 Major b_major, int sm_count);
 
 }  // namespace tcgemm::sm90_wgmma

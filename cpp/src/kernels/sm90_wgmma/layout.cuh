@@ -13,13 +13,13 @@ template <class Row, Major A, Major B>
 void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     using P = Policy<Row, A, B>;
     constexpr int kBytes = SharedMemory<P>::kBytes;
-    static_assert(kBytes <= 227 << 10, "a block of sm_90 has no more");
+    static_assert(P::kBlocksPerSm * (kBytes + 1024) <= 228 << 10, "an SM of sm_90 has no more");
     device::LaunchConfig config;
     config.grid = dim3(blocks);
-    config.threads = kThreads;
+    config.threads = P::kThreads;
     config.shared_bytes = kBytes;
     config.stream = stream;
-    config.cluster = params.cluster;
+    config.cluster = 1 << params.cluster_log2;
     config.overlaps_predecessor = true;
     device::launch(Row::name, gemm_kernel<P>, config, params);
 }

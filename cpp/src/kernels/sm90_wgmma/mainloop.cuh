@@ -17,59 +17,81 @@ class Producer {
         : params_(params), shared_(shared) {}
 
     __device__ void run() {
-        const BoxPlan& load_a = params_.load_a;
-        const BoxPlan& load_b = params_.load_b;
-        const int stage_bytes = load_a.boxes * load_a.bytes + load_b.boxes * load_b.bytes;
-        const int rank = params_.cluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
-        const int share = load_b.boxes / params_.cluster;  // of B, that this block loads for all
-
-        WorkList<Policy> list(params_);
-        while (list.has_next()) {
-            const Work work = list.next();
-            for (int block = 0; block < work.blocks; ++block, at_.advance()) {
-                const int k = (work.first_block + block) * kBlockK;
-                const std::uint32_t full = shared_.full(at_.stage);
-                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
-                ptx::arrive_and_expect_bytes(full, stage_bytes);
-                load<Policy::a_major>(params_.a, load_a, work, shared_.a(at_.stage), full, k,
-                                      work.m, 0, load_a.boxes, false);
-                load<Policy::b_major>(params_.b, load_b, work, shared_.b(at_.stage), full, k,
-                                      work.n, rank * share, rank * share + share,
-                                      params_.cluster > 1);
-            }
-        }
-        // A block may not end while others of its cluster still write to it or arrive at its
-        // barriers.
-        if (params_.cluster > 1) {
+        if (params_.cluster_log2 > 0) {
+            fill<true>();
+            // A block may not end while its neighbour still writes to it or arrives at its
+            // barriers.
             for (int i = 0; i < Policy::kStages; ++i, at_.advance()) {
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
             }
+        } else {
+            fill<false>();
         }
     }
 
    private:
-    template <Major kMajor>
-    __device__ static void load(const CUtensorMap& map, const BoxPlan& plan, const Work& work,
-                                std::uint32_t tile, std::uint32_t full, int k, int mn,
-                                int first_box, int end_box, bool multicast) {
-        ptx::TensorCoordinates at;
+    // kShared: the two blocks of a cluster load each a half of B, for both.
+    template <bool kShared>
+    __device__ __forceinline__ void fill() {
+        constexpr int kShares = kShared ? 2 : 1;
+        const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
+        const int stage_bytes = params_.load_a.bytes + params_.load_b.bytes;
+        const Load<Policy::a_major, Policy::kBlockM, 1> load_a(params_.a, params_.load_a, 0);
+        const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(params_.b, params_.load_b,
+                                                                     share);
+        WorkList<Policy> list(params_);
+        while (list.has_next()) {
+            const Work work = list.next();
+            ptx::TensorCoordinates a, b;
 #pragma unroll
-        for (int dim = 0; dim < kBatchDims; ++dim) {
-            at.batch[dim] = work.coordinate(dim, plan.batch_mask);
-        }
-        for (int box = first_box; box < end_box; ++box) {
-            const int along_mn = mn + box * plan.extent;
-            at.inner = kMajor == Major::k ? k : along_mn;
-            at.outer = kMajor == Major::k ? along_mn : k;
-            const std::uint32_t target = tile + box * plan.bytes;
-            if (multicast) {
-                constexpr std::uint16_t kBoth = 0b11;
-                ptx::load_tensor_multicast(target, &map, at, full, kBoth);
-            } else {
-                ptx::load_tensor(target, &map, at, full);
+            for (int dim = 0; dim < kBatchDims; ++dim) {
+                a.batch[dim] = work.batch_index[dim] & params_.load_a.batch_mask[dim];
+                b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
+            }
+            int k = work.first_block * kBlockK;
+            for (int block = 0; block < work.blocks; ++block, k += kBlockK, at_.advance()) {
+                const std::uint32_t full = shared_.full(at_.stage);
+                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
+                ptx::arrive_and_expect_bytes(full, stage_bytes);
+                load_a.run(shared_.a(at_.stage), full, a, k, work.m);
+                load_b.run(shared_.b(at_.stage), full, b, k, work.n);
             }
         }
     }
+
+    // A share of the boxes of a tile: all, or every other one, which go to both blocks.
+    template <Major kMajor, int kBlock, int kShares>
+    struct Load {
+        static constexpr int kBoxes =
+            kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
+        const CUtensorMap& map;
+        int share, extent, box_bytes;
+
+        __device__ Load(const CUtensorMap& tensor_map, const BoxPlan& plan, int my_share)
+            : map(tensor_map),
+              share(my_share),
+              extent(plan.extent),
+              box_bytes(extent * kBlockK * 2) {}
+
+        __device__ __forceinline__ void run(std::uint32_t tile, std::uint32_t full,
+                                            ptx::TensorCoordinates at, int k, int mn) const {
+#pragma unroll
+            for (int i = 0; i < kBoxes; ++i) {
+                const int box = i * kShares + share;
+                // Shares differ where the number of boxes is odd.
+                if (kMajor == Major::mn && kBlock / kBoxMn % kShares != 0 && box * kBoxMn >= kBlock)
+                    break;
+                at.inner = kMajor == Major::k ? k : mn + box * extent;
+                at.outer = kMajor == Major::k ? mn + box * extent : k;
+                if constexpr (kShares > 1) {
+                    constexpr std::uint16_t kBoth = 0b11;
+                    ptx::load_tensor_multicast(tile + box * box_bytes, &map, at, full, kBoth);
+                } else {
+                    ptx::load_tensor(tile + box * box_bytes, &map, at, full);
+                }
+            }
+        }
+    };
 
     const Params& params_;
     SharedMemory<Policy> shared_;
@@ -90,7 +112,14 @@ class Multiplier {
 
     // `row`: the warpgroup's first, within the tile.
     __device__ Multiplier(const Params& params, SharedMemory<Policy> shared, int group, int row)
-        : cluster_(params.cluster), shared_(shared), group_(group), first_slab_(row / kMmaM) {}
+        : shared_(shared),
+          a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
+          b_(shared.b(0), kSlabBytes),
+          group_(group) {
+        const int lane = threadIdx.x % 32;
+        releases_ = lane < 1 << params.cluster_log2;
+        empty_ = ptx::opaque(ptx::address_in_cluster(shared.empty(0), releases_ ? lane : 0));
+    }
 
     __device__ void skip(int blocks) { at_.skip(blocks); }
 
@@ -169,15 +198,13 @@ class Multiplier {
         constexpr int kStepK = kMmaK * 2, kStepMn = kMmaK * 128;  // bytes of 16 k
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
-        const std::uint64_t a =
-            ptx::matrix_descriptor(shared_.a(at_.stage) + first_slab_ * kSlabBytes, kSlabBytes);
-        const std::uint64_t b = ptx::matrix_descriptor(shared_.b(at_.stage), kSlabBytes);
+        const int stage = at_.stage * SharedMemory<Policy>::kStageBytes;
 #pragma unroll
         for (int step = 0; step < kBlockK / kMmaK; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                Mma::run(acc[s], a + (s * kSlabBytes + step * kStepA) / 16, b + step * kStepB / 16,
-                         accumulate || step > 0);
+                Mma::run(acc[s], a_.at(stage + s * kSlabBytes + step * kStepA),
+                         b_.at(stage + step * kStepB), accumulate || step > 0);
             }
         }
     }
@@ -200,16 +227,16 @@ class Multiplier {
         }
     }
 
-    // A warp at a time: the others may still read.
-    __device__ void release(int stage) {
-        const int lane = threadIdx.x % 32;
-        if (lane < cluster_) ptx::arrive_in_cluster(shared_.empty(stage), lane);
+    // A warp at a time: the others may still read. In each block of the cluster, by a lane each.
+    __device__ void release(int stage) const {
+        if (releases_) ptx::arrive_in_cluster(empty_ + stage * 8);
     }
 
-    int cluster_;
     SharedMemory<Policy> shared_;
-    int group_, first_slab_;
-    int turns_ = 0;
+    ptx::MatrixDescriptor a_, b_;  // of stage 0
+    int group_, turns_ = 0;
+    bool releases_;
+    std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of
     RingPosition<Policy::kStages> at_;
 };
 

@@ -13,19 +13,20 @@ namespace tcgemm::sm90_wgmma {
 
 inline constexpr int kBatchDims = 3;  // that a tensor map has room for
 
-// How a block's tile of A or B comes into shared memory: boxes side by side along m or n. What lies
-// behind the matrix is not loaded: rows of A or columns of B that nobody stores may hold anything.
+// How a block's tile of A or B comes into shared memory: in boxes side by side along m or n. What
+// lies behind the matrix need not be loaded: rows of A or columns of B that nobody stores may hold
+// anything.
 struct BoxPlan {
-    int boxes = 0;
     int extent = 0;                   // of a box along m or n
-    int bytes = 0;                    // of a box
+    int bytes = 0;                    // of all boxes of a tile
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
 };
 
-// K in `count` parts, computed by different blocks; `workspace` holds the partial sums.
+// K in `count` parts, computed by different blocks. Behind them in the grid, `reducers` blocks for
+// each tile add the parts up.
 struct KSplit {
     int count = 1;
-    int group = 1;            // parts that one block adds up; the last one of a group does
+    int reducers = 0;
     std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
     float* partials = nullptr;
     std::uint64_t* flags = nullptr;
@@ -36,10 +37,11 @@ struct Params {
     BoxPlan load_a, load_b;
     GemmArgs args;
     epilogue::Linear<float> epilogue;
-    device::TileScheduler scheduler;  // of clusters' tiles: `cluster` tiles of rows each
+    device::TileScheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
     int k_blocks;
-    int cluster;            // blocks along M that share B
+    int cluster_log2;       // 1: two blocks along M share B
+    unsigned work_count;    // scheduler.count()
     bool stores_by_tensor;  // D goes out by the copy engine
 };
 

@@ -24,23 +24,22 @@ __device__ __forceinline__ int thread_in_warpgroup() {
 // Shared memory: stages | staging of the epilogue | barriers. Addresses of the shared window.
 template <class Policy>
 struct SharedMemory {
-    static constexpr int kBytes = kAlignment + kStagesBytes +
-                                  kConsumers * kStagings * kStagingBytes +
-                                  (2 * Policy::kStages + Policy::kGroups) * 8;
+    static constexpr int kStages = Policy::kStages, kConsumers = Policy::kConsumers;
+    static constexpr int kStageBytes = Policy::kBytesA + Policy::kBytesB;
+    static constexpr int kBytes = kStages * kStageBytes + kConsumers * kStagings * kStagingBytes +
+                                  (2 * kStages + Policy::kGroups) * 8;
     std::uint32_t base;
 
-    __device__ std::uint32_t a(int stage) const {
-        return base + stage * (Policy::kBytesA + Policy::kBytesB);
-    }
+    __device__ std::uint32_t a(int stage) const { return base + stage * kStageBytes; }
     __device__ std::uint32_t b(int stage) const { return a(stage) + Policy::kBytesA; }
     __device__ std::uint32_t staging(int consumer, int turn) const {
-        return base + kStagesBytes + (consumer * kStagings + turn) * kStagingBytes;
+        return a(kStages) + (consumer * kStagings + turn) * kStagingBytes;
     }
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
     __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }
-    __device__ std::uint32_t empty(int stage) const { return full(Policy::kStages + stage); }
+    __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
     // Ping-pong: it is this group's turn to go on through the ring.
-    __device__ std::uint32_t turn(int group) const { return empty(Policy::kStages + group); }
+    __device__ std::uint32_t turn(int group) const { return empty(kStages + group); }
 };
 
 // The next stage of the ring and the parity of its phase.
@@ -69,11 +68,6 @@ struct Work {
     int part;
     std::int64_t batch, tile;  // tile: index among all of all batches
     int batch_index[kBatchDims];
-
-    // A coordinate of the batch that a tensor map understands.
-    __device__ int coordinate(int dim, const int (&mask)[kBatchDims]) const {
-        return batch_index[dim] & mask[dim];
-    }
 };
 
 // The work of this block, in the order in which all its warps go through it.
@@ -82,54 +76,61 @@ class WorkList {
    public:
     __device__ explicit WorkList(const Params& params)
         : params_(params),
-          rank_(params.cluster > 1 ? static_cast<int>(ptx::cluster_rank()) : 0),
-          next_(blockIdx.x / params.cluster),
-          step_(gridDim.x / params.cluster),
-          count_(params.scheduler.count()) {}
+          rank_(params.cluster_log2 > 0 ? static_cast<int>(ptx::cluster_rank()) : 0),
+          next_(blockIdx.x >> params.cluster_log2) {}
 
-    __device__ bool has_next() const { return next_ < count_; }
+    __device__ bool has_next() const { return next_ < params_.work_count; }
 
     __device__ Work next() {
+        const Work work = decode(next_);
+        next_ += gridDim.x >> params_.cluster_log2;
+        return work;
+    }
+
+    __device__ Work decode(unsigned index) const {
         const device::TileScheduler& scheduler = params_.scheduler;
-        const device::Tile tile = scheduler.tile(next_);
-        next_ += step_;
+        const device::Tile tile = scheduler.tile(index);
         Work work;
-        const int tile_m = tile.m * params_.cluster + rank_;
+        const int tile_m = (tile.m << params_.cluster_log2) + rank_;
         work.m = tile_m * Policy::kBlockM;
         work.n = tile.n * Policy::kBlockN;
-        work.batch = tile.slice;
+        auto batch = static_cast<unsigned>(tile.slice);
         work.part = 0;
         work.first_block = 0;
         work.blocks = params_.k_blocks;
         if (params_.split.count > 1) {
-            const int parts = params_.split.count;
-            work.batch = tile.slice / parts;
-            work.part = static_cast<int>(tile.slice - work.batch * parts);
-            const auto begin = [&](int part) {
-                return static_cast<int>(static_cast<std::int64_t>(params_.k_blocks) * part / parts);
-            };
-            work.first_block = begin(work.part);
-            work.blocks = begin(work.part + 1) - work.first_block;
+            const auto parts = static_cast<unsigned>(params_.split.count);
+            work.part = static_cast<int>(batch % parts);
+            batch /= parts;
+            work.first_block = first_block(work.part);
+            work.blocks = first_block(work.part + 1) - work.first_block;
         }
-        work.tile = (work.batch * scheduler.tiles_m + tile.m) * scheduler.tiles_n + tile.n;
-        std::int64_t rest = work.batch;
-        const BatchShape& batch = params_.args.batch;
+        work.batch = batch;
+        work.tile = ((work.batch * scheduler.tiles_m << params_.cluster_log2) + tile_m) *
+                        scheduler.tiles_n +
+                    tile.n;
 #pragma unroll
         for (int dim = kBatchDims - 1; dim >= 0; --dim) {
             work.batch_index[dim] = 0;
-            if (dim < batch.rank) {
-                const std::int64_t above = dim == 0 ? 0 : rest / batch.extent[dim];
-                work.batch_index[dim] = static_cast<int>(rest - above * batch.extent[dim]);
-                rest = above;
+            if (dim < params_.args.batch.rank) {
+                const auto extent = static_cast<unsigned>(params_.args.batch.extent[dim]);
+                const unsigned above = dim == 0 ? 0 : batch / extent;
+                work.batch_index[dim] = static_cast<int>(batch - above * extent);
+                batch = above;
             }
         }
         return work;
     }
 
    private:
+    __device__ int first_block(int part) const {
+        return static_cast<int>(static_cast<std::uint64_t>(params_.k_blocks) * part /
+                                params_.split.count);
+    }
+
     const Params& params_;
     int rank_;
-    std::int64_t next_, step_, count_;
+    unsigned next_;  // of clusters; family.cu sees to it that they fit
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -9,17 +9,23 @@ namespace tcgemm::sm90_wgmma {
 enum class Major { k, mn };
 
 inline constexpr int kBlockK = 64;  // 16-bit elements: the 128 bytes of a swizzled row
+inline constexpr int kBoxMn = 64;   // m or n of a box, where they are contiguous: likewise
 inline constexpr int kMmaK = 16, kMmaM = 64;
 inline constexpr int kWarpgroup = 128;  // threads
-inline constexpr int kConsumers = 2;    // warpgroups that multiply; one more feeds them
-inline constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
 
-// Bytes of shared memory. A quarter megabyte less the reserve of the system; what the stages leave
-// holds the staging of the epilogue.
+// Bytes of shared memory of an SM, dealt out to its blocks. A quarter megabyte less the reserve of
+// the system; what the stages leave holds the staging of the epilogue.
 inline constexpr int kStagesBytes = 192 << 10;
 inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
 inline constexpr int kStagings = 2;            // of a warpgroup, in turns
 inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
+
+// Registers: the threads of a block start with equal shares of an SM's; then the producers give
+// back all but 40 of theirs, and the consumers take them. setmaxnreg counts in eights.
+inline constexpr int kProducerRegisters = 40;
+constexpr int start_registers(int threads, int blocks_per_sm) {
+    return 65536 / (threads * blocks_per_sm) / 8 * 8;
+}
 
 template <class Row, Major A, Major B>
 struct Policy {
@@ -27,22 +33,28 @@ struct Policy {
     using Accumulator = typename Row::Accumulator;  // float or __half
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
-    // Cooperative: both consumers work on one tile, each on its rows. Ping-pong: each has tiles of
+    static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
+    static constexpr int kBlocksPerSm = Row::blocks_per_sm;
+    // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
     // its own in turn, and stores one while the other multiplies.
     static constexpr bool kPingPong = Row::ping_pong;
     // Sums of at most 128 k go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
 
-    static constexpr int kGroups = kPingPong ? kConsumers : 1;  // at work on different tiles
+    static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
+    static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles
     static constexpr int kWarpgroupsPerTile = kConsumers / kGroups;
     static constexpr int kRows = kBlockM / kWarpgroupsPerTile;  // of a warpgroup
     static constexpr int kSubtiles = kRows / kMmaM;
     static constexpr int kBytesA = kBlockM * kBlockK * 2, kBytesB = kBlockN * kBlockK * 2;
-    static constexpr int kStages = kStagesBytes / (kBytesA + kBytesB);
+    static constexpr int kStages = kStagesBytes / kBlocksPerSm / (kBytesA + kBytesB);
+    static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
+    static constexpr int kConsumerRegisters =
+        ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
-    // 240 registers a thread; besides accumulators, addresses take about 40.
-    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) <= 128);
+    // Besides accumulators, addresses take about 50 registers.
+    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) + 50 <= kConsumerRegisters);
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -9,28 +9,39 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// id (the name behind "sm90_wgmma_"), element, accumulator, promoted, block M x N, ping-pong.
-#define TCGEMM_SM90_WGMMA_ROWS(ROW)                                         \
-    ROW(f16_128x256, __half, float, false, 128, 256, false)                 \
-    ROW(f16_128x128, __half, float, false, 128, 128, true)                  \
-    ROW(f16_64x128, __half, float, false, 64, 128, true)                    \
-    ROW(f16_64x64, __half, float, false, 64, 64, true)                      \
-    ROW(bf16_128x256, __nv_bfloat16, float, false, 128, 256, false)         \
-    ROW(bf16_128x128, __nv_bfloat16, float, false, 128, 128, true)          \
-    ROW(bf16_64x128, __nv_bfloat16, float, false, 64, 128, true)            \
-    ROW(bf16_64x64, __nv_bfloat16, float, false, 64, 64, true)              \
-    ROW(f16_promoted_128x128, __half, float, true, 128, 128, false)         \
-    ROW(bf16_promoted_128x128, __nv_bfloat16, float, true, 128, 128, false) \
-    ROW(f16_acc16_128x256, __half, __half, false, 128, 256, false)
+// id (the name behind "sm90_wgmma_"), element, accumulator, promoted, block M x N, consumers,
+// ping-pong, blocks an SM; then measured on an H200, in microseconds: a product of one k-block,
+// each further k-block with one block at work on an SM and with all, and what each further tile
+// adds.
+// clang-format off
+#define TCGEMM_SM90_WGMMA_TILES(ROW, type, element)                                                       \
+    ROW(type##_128x256, element, float, false, 128, 256, 2, false, 1, 2.9, 0.70, 0.70, 1.5)               \
+    ROW(type##_128x192, element, float, false, 128, 192, 2, false, 1, 2.6, 0.53, 0.55, 1.4)               \
+    ROW(type##_128x128_pp, element, float, false, 128, 128, 2, true, 1, 2.45, 0.40, 0.372, 0.75)          \
+    ROW(type##_64x128, element, float, false, 64, 128, 1, false, 2, 2.1, 0.33, 0.50, 0.9)                 \
+    ROW(type##_64x64, element, float, false, 64, 64, 1, false, 2, 2.0, 0.24, 0.33, 0.75)                  \
+    ROW(type##_64x64_pp, element, float, false, 64, 64, 2, true, 1, 2.0, 0.20, 0.215, 0.7)                \
+    ROW(type##_promoted_128x128, element, float, true, 128, 128, 2, false, 1, 2.6, 0.50, 0.50, 1.2)
+#define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                       \
+    TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                             \
+    TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                     \
+    ROW(f16_acc16_128x256, __half, __half, false, 128, 256, 2, false, 1, 2.9, 0.70, 0.70, 1.5)
+// clang-format on
 
-#define TCGEMM_ROW(id, element, accumulator, promotes, block_m, block_n, pingpong)           \
-    struct id {                                                                              \
-        using Element = element;                                                             \
-        using Accumulator = accumulator;                                                     \
-        static constexpr const char* name = "sm90_wgmma_" #id;                               \
-        static constexpr TileConfig tile = {                                                 \
-            block_m, block_n, kBlockK, pingpong ? block_m : block_m / 2, block_n, kThreads}; \
-        static constexpr bool promoted = promotes, ping_pong = pingpong;                     \
+#define TCGEMM_ROW(id, element, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
+                   blocks, start, alone, full, tile_time)                                          \
+    struct id {                                                                                    \
+        using Element = element;                                                                   \
+        using Accumulator = accumulator;                                                           \
+        static constexpr const char* name = "sm90_wgmma_" #id;                                     \
+        static constexpr TileConfig tile = {                                                       \
+            block_m, block_n,                                                                      \
+            kBlockK, pingpong ? block_m : block_m / consumer_count,                                \
+            block_n, (1 + consumer_count) * kWarpgroup};                                           \
+        static constexpr bool promoted = promotes, ping_pong = pingpong;                           \
+        static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
+        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,     \
+                                tile_us = tile_time;                                               \
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW

@@ -1,58 +1,33 @@
-// Adds the parts of a product whose K is split, within the launch and in a fixed order.
+// A product whose K is split: blocks leave partial sums, others add them up in a fixed order, all
+// within one launch.
 #pragma once
 
+#include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
-// The parts of a tile form groups; the last part of a group adds up the group, the last of all adds
-// up the groups and goes on to the epilogue. Whoever waits does so for blocks that come before it
-// in the grid, so that it can't keep them from being started. Partial sums lie as the threads hold
-// them. A flag holds the launch's epoch while its partial sums are there; the reader clears it, so
-// that a graph can launch the same epoch again.
+// The reducers are the last blocks of the grid: they wait only for blocks before them, so that they
+// can't keep those from being started. Partial sums lie as the threads of a warpgroup hold them:
+// for each 8 columns of 64 rows a unit of 16 bytes a thread. A flag holds the launch's epoch while
+// its partial sums are there; each reducer has flags of its own and clears them, so that a graph
+// can launch the same epoch again.
 template <class Policy>
-class SplitSum {
+class SplitK {
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kBlockN / 2;
-    static constexpr int kElements = Policy::kRows * Policy::kBlockN;  // of a warpgroup
+    static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
+    static constexpr int kUnits = kSubtiles * kSums / 4;  // of a warpgroup
 
    public:
     using Sums = float[kSubtiles][kSums];
 
-    __device__ SplitSum(const KSplit& split, int consumer) : split_(split), consumer_(consumer) {}
+    __device__ explicit SplitK(const Params& params) : params_(params), split_(params.split) {}
 
-    // True where `sums` became the whole sum, which is this warpgroup's to store.
-    __device__ __forceinline__ bool run(const Work& work, Sums& sums) const {
-        const int last = split_.count - 1;
-        const int group_end = min(work.part / split_.group * split_.group + split_.group - 1, last);
-        if (work.part == group_end) {
-            for (int part = work.part / split_.group * split_.group; part < work.part; ++part) {
-                add(work, part, sums);
-            }
-        }
-        if (work.part < last) {
-            publish(work, sums);
-            return false;
-        }
-        for (int part = split_.group - 1; part < work.part; part += split_.group) {
-            add(work, part, sums);
-        }
-        return true;
-    }
-
-   private:
-    __device__ std::int64_t slot(const Work& work, int part) const {
-        const int warpgroup = Policy::kPingPong ? 0 : consumer_;
-        return (work.tile * split_.count + part) * Policy::kWarpgroupsPerTile + warpgroup;
-    }
-    __device__ void synchronize() const { ptx::named_barrier(1 + consumer_, kWarpgroup); }
-    __device__ float4* partial(std::int64_t slot) const {
-        return reinterpret_cast<float4*>(split_.partials + slot * kElements) +
-               thread_in_warpgroup();
-    }
-
-    __device__ __forceinline__ void publish(const Work& work, const Sums& sums) const {
-        const std::int64_t mine = slot(work, work.part);
-        float4* const to = partial(mine);
+    __device__ __forceinline__ void publish(const Work& work, int consumer,
+                                            const Sums& sums) const {
+        const std::int64_t slot = slot_of(work.tile, work.part, Policy::kPingPong ? 0 : consumer);
+        const int thread = thread_in_warpgroup();
+        float4* const to = partial(slot, thread);
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
@@ -61,35 +36,74 @@ class SplitSum {
                        make_float4(sums[s][i], sums[s][i + 1], sums[s][i + 2], sums[s][i + 3]));
             }
         }
-        __threadfence();
-        synchronize();
-        if (threadIdx.x % kWarpgroup == 0) ptx::store_release(split_.flags + mine, split_.epoch);
-    }
-
-    __device__ __forceinline__ void add(const Work& work, int part, Sums& sums) const {
-        const std::int64_t theirs = slot(work, part);
-        if (threadIdx.x % kWarpgroup == 0) {
-            while (ptx::load_acquire(split_.flags + theirs) != split_.epoch) {
-            }
-            split_.flags[theirs] = 0;
-        }
-        synchronize();
-        const float4* const from = partial(theirs);
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) {
-#pragma unroll
-            for (int i = 0; i < kSums; i += 4) {
-                const float4 value = __ldcg(from + (s * kSums + i) / 4 * kWarpgroup);
-                sums[s][i] += value.x;
-                sums[s][i + 1] += value.y;
-                sums[s][i + 2] += value.z;
-                sums[s][i + 3] += value.w;
-            }
+        // The release publishes what all threads wrote before the barrier.
+        ptx::named_barrier(1 + consumer, kWarpgroup);
+        for (int reducer = thread; reducer < split_.reducers; reducer += kWarpgroup) {
+            ptx::store_release(flag(slot, reducer), split_.epoch);
         }
     }
 
+    // The work of a block behind `work_count`: one warpgroup, which takes every reducers-th unit.
+    __device__ __forceinline__ void reduce() const {
+        const unsigned index = blockIdx.x - params_.work_count;
+        const auto reducers = static_cast<unsigned>(split_.reducers);
+        const unsigned tile = index / reducers;
+        const auto reducer = static_cast<int>(index - tile * reducers);
+        const unsigned tiles = params_.scheduler.tiles_m * params_.scheduler.tiles_n;
+        const unsigned batch = tile / tiles;
+        const Work work =
+            WorkList<Policy>(params_).decode(tile + batch * tiles * (split_.count - 1));
+
+        const int thread = threadIdx.x;
+        for (int i = thread; i < split_.count * kWarpgroups; i += kWarpgroup) {
+            std::uint64_t* const its = flag(work.tile * split_.count * kWarpgroups + i, reducer);
+            while (ptx::load_acquire(its) != split_.epoch) __nanosleep(20);
+            *its = 0;
+        }
+        ptx::named_barrier(1, kWarpgroup);
+
+        const epilogue::Output<epilogue::Linear<float>> output(params_.epilogue, params_.args,
+                                                               work.batch);
+        const int warp = thread / 32, lane = thread % 32;
+#pragma unroll 1
+        for (int unit = reducer; unit < kWarpgroups * kUnits; unit += split_.reducers) {
+            const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
+            float sum[4] = {};
+#pragma unroll 16  // loads in flight
+            for (int part = 0; part < split_.count; ++part) {
+                const float4 value = __ldcg(partial(slot_of(work.tile, part, warpgroup), thread) +
+                                            in_warpgroup * kWarpgroup);
+                sum[0] += value.x;
+                sum[1] += value.y;
+                sum[2] += value.z;
+                sum[3] += value.w;
+            }
+            const int subtile = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
+            const std::int64_t row =
+                work.m + warpgroup * Policy::kRows + subtile * kMmaM + warp * 16 + lane / 4;
+            const std::int64_t col = work.n + eight * 8 + lane % 4 * 2;
+            const std::int64_t rows = params_.args.m - row, cols = params_.args.n - col;
+            if (rows > 0 && cols > 0) {
+                const float strip[2][2] = {{sum[0], sum[1]}, {sum[2], sum[3]}};
+                output.store(row, 8, static_cast<int>(min(rows, std::int64_t{16})), col,
+                             static_cast<int>(min(cols, std::int64_t{2})), strip);
+            }
+        }
+    }
+
+   private:
+    __device__ std::int64_t slot_of(std::int64_t tile, int part, int warpgroup) const {
+        return (tile * split_.count + part) * kWarpgroups + warpgroup;
+    }
+    __device__ std::uint64_t* flag(std::int64_t slot, int reducer) const {
+        return split_.flags + slot * split_.reducers + reducer;
+    }
+    __device__ float4* partial(std::int64_t slot, int thread) const {
+        return reinterpret_cast<float4*>(split_.partials) + slot * kUnits * kWarpgroup + thread;
+    }
+
+    const Params& params_;
     const KSplit& split_;
-    int consumer_;
 };
 
 }  // namespace tcgemm::sm90_wgmma

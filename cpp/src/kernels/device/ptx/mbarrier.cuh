@@ -9,6 +9,13 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
+// Hides where a value comes from: the compiler would compute it anew in a loop, out of special
+// registers that take longer to read than the loop has.
+__device__ __forceinline__ std::uint32_t opaque(std::uint32_t value) {
+    asm volatile("" : "+r"(value));
+    return value;
+}
+
 // A phase ends when `arrivals` threads have arrived and all bytes that were announced are there.
 __device__ __forceinline__ void init_barrier(std::uint32_t barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
@@ -28,17 +35,17 @@ __device__ __forceinline__ void arrive(std::uint32_t barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives at the barrier that has this address in block `rank` of the cluster. Publishes what the
-// thread did to its own block only; a wider scope would cost a fence of the whole GPU.
-__device__ __forceinline__ void arrive_in_cluster(std::uint32_t barrier, std::uint32_t rank) {
-    asm volatile(
-        "{\n"
-        "  .reg .b32 remote;\n"
-        "  mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "  mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
-        "}\n" ::"r"(barrier),
-        "r"(rank)
-        : "memory");
+// The address of the same place in block `rank` of the cluster.
+__device__ __forceinline__ std::uint32_t address_in_cluster(std::uint32_t address, int rank) {
+    std::uint32_t remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+    return remote;
+}
+
+// At a barrier of any block of the cluster. Publishes what the thread did to its own block only; a
+// wider scope would cost a fence of the whole GPU.
+__device__ __forceinline__ void arrive_in_cluster(std::uint32_t remote) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote) : "memory");
 }
 
 // Waits for the end of the phase with this parity. Phases count from 0: waiting for parity 1 of a

@@ -35,15 +35,22 @@ __device__ __forceinline__ void fence_registers(std::uint32_t (&value)[N]) {
 }
 
 // An operand in shared memory, in rows of 128 bytes with their 16-byte pieces swizzled, as the copy
-// engine writes them; eight rows are 1024 aligned bytes. The address counts 16 bytes.
+// engine writes them; eight rows are 1024 aligned bytes.
 // K-major: rows of 64 k. MN-major: rows of 64 m (or n), one for each k; further slabs of 64 m (or
-// n) follow after `slab_bytes`.
-__device__ __forceinline__ std::uint64_t matrix_descriptor(std::uint32_t shared, int slab_bytes) {
-    constexpr std::uint64_t kSwizzle128 = 1ull << 62;
-    constexpr std::uint64_t kEightRows = 1024 >> 4;
-    return kSwizzle128 | kEightRows << 32 | static_cast<std::uint64_t>(slab_bytes >> 4) << 16 |
-           (shared & 0x3ffff) >> 4;
-}
+// n) follow after `slab_bytes`. The lower word holds the address in units of 16 bytes: adding to it
+// moves on within the block's shared memory.
+struct MatrixDescriptor {
+    std::uint32_t low;
+
+    __device__ MatrixDescriptor(std::uint32_t shared, int slab_bytes)
+        : low((shared & 0x3ffff) >> 4 | static_cast<std::uint32_t>(slab_bytes >> 4) << 16) {}
+
+    __device__ std::uint64_t at(unsigned bytes) const {
+        constexpr std::uint32_t kSwizzle128 = 1u << 30, kEightRows = 1024 >> 4;
+        constexpr std::uint32_t kHigh = kSwizzle128 | kEightRows;
+        return static_cast<std::uint64_t>(kHigh) << 32 | (low + bytes / 16);
+    }
+};
 
 // Registers of an m64nNk16 accumulator: float, or two halves in 32 bits. Lane i of warp w holds
 // rows 16 w + i / 4 and 8 below; register 4 j + r (of floats): column 8 j + 2 (i % 4) + r % 2, row
@@ -58,18 +65,21 @@ struct Wgmma;
 #define TCGEMM_REGISTERS_32_63 \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TCGEMM_REGISTERS_64_127 \
+#define TCGEMM_REGISTERS_64_95 \
     "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TCGEMM_REGISTERS_96_127 \
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
     "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
     "%123, %124, %125, %126, %127"
 #define TCGEMM_REGISTERS_32 TCGEMM_REGISTERS_0_31
 #define TCGEMM_REGISTERS_64 TCGEMM_REGISTERS_32 ", " TCGEMM_REGISTERS_32_63
-#define TCGEMM_REGISTERS_128 TCGEMM_REGISTERS_64 ", " TCGEMM_REGISTERS_64_127
+#define TCGEMM_REGISTERS_96 TCGEMM_REGISTERS_64 ", " TCGEMM_REGISTERS_64_95
+#define TCGEMM_REGISTERS_128 TCGEMM_REGISTERS_96 ", " TCGEMM_REGISTERS_96_127
 #define TCGEMM_OPERANDS_8(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
 #define TCGEMM_OPERANDS_32(c, i) TCGEMM_OPERANDS_8(c, i), TCGEMM_OPERANDS_8(c, i + 8), TCGEMM_OPERANDS_8(c, i + 16), TCGEMM_OPERANDS_8(c, i + 24)
 #define TCGEMM_OPERANDS_64(c, i) TCGEMM_OPERANDS_32(c, i), TCGEMM_OPERANDS_32(c, i + 32)
+#define TCGEMM_OPERANDS_96(c, i) TCGEMM_OPERANDS_64(c, i), TCGEMM_OPERANDS_32(c, i + 64)
 #define TCGEMM_OPERANDS_128(c, i) TCGEMM_OPERANDS_64(c, i), TCGEMM_OPERANDS_64(c, i + 64)
 
 // Registers first, then descriptor of A, of B, accumulate, kTransA, kTransB: `da` and so on are their places.
@@ -93,9 +103,11 @@ struct Wgmma;
 
 TCGEMM_WGMMA(64, "f32.f16.f16", __half, float, float, "+f", 32, 32, 33, 34, 35, 36);
 TCGEMM_WGMMA(128, "f32.f16.f16", __half, float, float, "+f", 64, 64, 65, 66, 67, 68);
+TCGEMM_WGMMA(192, "f32.f16.f16", __half, float, float, "+f", 96, 96, 97, 98, 99, 100);
 TCGEMM_WGMMA(256, "f32.f16.f16", __half, float, float, "+f", 128, 128, 129, 130, 131, 132);
 TCGEMM_WGMMA(64, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 32, 32, 33, 34, 35, 36);
 TCGEMM_WGMMA(128, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 64, 64, 65, 66, 67, 68);
+TCGEMM_WGMMA(192, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 96, 96, 97, 98, 99, 100);
 TCGEMM_WGMMA(256, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 128, 128, 129, 130, 131, 132);
 TCGEMM_WGMMA(128, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 32, 32, 33, 34, 35, 36);
 TCGEMM_WGMMA(256, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 64, 64, 65, 66, 67, 68);
@@ -104,13 +116,16 @@ TCGEMM_WGMMA(256, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 64, 64, 65
 #undef TCGEMM_WGMMA
 #undef TCGEMM_REGISTERS_0_31
 #undef TCGEMM_REGISTERS_32_63
-#undef TCGEMM_REGISTERS_64_127
+#undef TCGEMM_REGISTERS_64_95
+#undef TCGEMM_REGISTERS_96_127
 #undef TCGEMM_REGISTERS_32
 #undef TCGEMM_REGISTERS_64
+#undef TCGEMM_REGISTERS_96
 #undef TCGEMM_REGISTERS_128
 #undef TCGEMM_OPERANDS_8
 #undef TCGEMM_OPERANDS_32
 #undef TCGEMM_OPERANDS_64
+#undef TCGEMM_OPERANDS_96
 #undef TCGEMM_OPERANDS_128
 
 }  // namespace tcgemm::device::ptx
