@@ -1,0 +1,256 @@
+// What the schedules of sm90_wgmma promise, whatever its rows and their measured times are. A build
+// without code for Hopper has no such rows and nothing to test.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../check.hpp"
+#include "dispatch/registry.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+DeviceProperties h200(int sm_count = 132) {
+    DeviceProperties device;
+    device.device = Device::cuda(0);
+    device.name = "H200";
+    device.cc_major = 9;
+    device.sm_count = sm_count;
+    device.clock_khz = 1980000;
+    device.l2_bytes = 60 << 20;
+    return device;
+}
+
+struct Shape {
+    std::int64_t m, n, k, batch = 1;
+};
+
+// A mode of the family and the rows that take it.
+struct Mode {
+    DType dtype;
+    Accumulate accumulate;
+    std::vector<const KernelInfo*> rows;
+};
+
+ValidProblem problem(const Mode& mode, const Shape& shape,
+                     Determinism determinism = Determinism::run_to_run, bool transposed = false) {
+    GemmProblem p;
+    p.m = shape.m;
+    p.n = shape.n;
+    p.k = shape.k;
+    p.a = Operand::row_major(mode.dtype, shape.k);
+    p.b = Operand::row_major(mode.dtype, shape.n);
+    p.c = p.d = transposed ? Operand::col_major(mode.dtype, shape.m)
+                           : Operand::row_major(mode.dtype, shape.n);
+    if (shape.batch > 1) {  // one A and one B for all: only D has the whole extent
+        p.batch_rank = 1;
+        p.batch_shape[0] = shape.batch;
+        p.c.batch_stride[0] = p.d.batch_stride[0] = shape.m * shape.n;
+    }
+    p.accumulate = mode.accumulate;
+    p.determinism = determinism;
+    return ValidProblem::check(p);
+}
+
+std::vector<Mode> modes() {
+    std::vector<Mode> all;
+    for (const RegisteredFamily& family : registered_families()) {
+        if (std::string(family.name) != "sm90_wgmma") continue;
+        for (const DType dtype : {DType::f16, DType::bf16}) {
+            for (const auto accumulate :
+                 {Accumulate::fp32, Accumulate::fp16, Accumulate::promoted}) {
+                if (dtype == DType::bf16 && accumulate == Accumulate::fp16) continue;
+                Mode mode{dtype, accumulate, {}};
+                const ValidProblem any = problem(mode, {64, 64, 64});
+                for (int i = 0; i < family.family->kernel_count; ++i) {
+                    const KernelInfo& row = family.family->kernels[i];
+                    if (row.rejects(any, h200()).empty()) mode.rows.push_back(&row);
+                }
+                all.push_back(mode);
+            }
+        }
+    }
+    return all;
+}
+
+Schedule best(const Mode& mode, const ValidProblem& valid) {
+    Schedule least;
+    for (const KernelInfo* row : mode.rows) {
+        const Schedule schedule = row->schedule(valid, h200());
+        if (row == mode.rows.front() || schedule.cost_us < least.cost_us) least = schedule;
+    }
+    return least;
+}
+
+TEST(each_mode_has_rows_and_each_row_has_one_mode) {
+    std::vector<const KernelInfo*> taken;
+    for (const Mode& mode : modes()) {
+        CHECK(!mode.rows.empty());
+        taken.insert(taken.end(), mode.rows.begin(), mode.rows.end());
+    }
+    for (const RegisteredFamily& family : registered_families()) {
+        if (std::string(family.name) != "sm90_wgmma") continue;
+        CHECK_EQ(taken.size(), static_cast<std::size_t>(family.family->kernel_count));
+    }
+    for (const KernelInfo* row : taken) CHECK_EQ(std::count(taken.begin(), taken.end(), row), 1);
+}
+
+// Rows of one mode add up k in the same order, so that M may choose among them; the split is all
+// that could make a difference.
+TEST(the_split_of_a_batch_invariant_product_follows_n_and_k) {
+    for (const Mode& mode : modes()) {
+        bool any_split = false;
+        for (const std::int64_t n : {1, 40, 128, 1000, 4096, 20000}) {
+            for (const std::int64_t k : {0, 1, 2104, 16383, 16384, 65537, 262144, 4194304}) {
+                const auto split = [&](const KernelInfo* row, const Shape& shape,
+                                       bool transposed = false) {
+                    const ValidProblem valid =
+                        problem(mode, shape, Determinism::batch_invariant, transposed);
+                    return row->schedule(valid, h200()).split_k;
+                };
+                const int expected = split(mode.rows.front(), {1, n, k});
+                for (const KernelInfo* row : mode.rows) {
+                    for (const std::int64_t m : {1, 2, 63, 300, 4096, 100000}) {
+                        CHECK_EQ(split(row, {m, n, k}), expected);
+                        CHECK_EQ(split(row, {m, n, k, 7}), expected);
+                        CHECK_EQ(split(row, {m, n, k}, true), expected);
+                    }
+                }
+                CHECK(expected >= 1);
+                if (k < 16384) CHECK_EQ(expected, 1);
+                any_split = any_split || expected > 1;
+            }
+        }
+        CHECK(any_split);  // else this would show nothing
+    }
+}
+
+TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
+    const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    for (const Mode& mode : modes()) {
+        for (const KernelInfo* row : mode.rows) {
+            int splits_seen = 0;
+            for (const Shape& shape :
+                 {Shape{1, 1, 65536}, Shape{13, 5, 262144}, Shape{128, 126, 65536},
+                  Shape{16, 8192, 8192}, Shape{129, 257, 20000, 3}, Shape{4096, 4096, 4096}}) {
+                const Schedule schedule = row->schedule(problem(mode, shape), h200());
+                if (schedule.split_k == 1) {
+                    CHECK_EQ(schedule.workspace_bytes, std::size_t{0});
+                    continue;
+                }
+                ++splits_seen;
+                CHECK(schedule.split_k <= divide_up(shape.k, row->tile.block_k));
+                const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
+                const std::int64_t parts = divide_up(shape.m, row->tile.block_m) *
+                                           divide_up(shape.n, row->tile.block_n) * shape.batch *
+                                           schedule.split_k;
+                const std::int64_t flags =
+                    static_cast<std::int64_t>(schedule.workspace_bytes) - parts * tile * 4;
+                CHECK(flags >= parts * 8);  // each part has one of 8 bytes at least,
+                CHECK(flags < parts * 8 * (tile / 512) * 2 + 256);  // and no more than it has units
+                CHECK_EQ(flags % 256, 0);                           // partial sums begin aligned
+            }
+            CHECK(splits_seen > 0);
+        }
+    }
+}
+
+TEST(a_full_device_is_not_split) {
+    for (const Mode& mode : modes()) {
+        for (const std::int64_t size : {4096, 8192, 16384}) {
+            CHECK_EQ(best(mode, problem(mode, {size, size, size})).split_k, 1);
+        }
+    }
+}
+
+TEST(a_long_k_with_few_tiles_is_split) {
+    for (const Mode& mode : modes()) {
+        for (const Shape& shape : {Shape{1, 40, 65536}, Shape{16, 1024, 16384},
+                                   Shape{128, 128, 65536}, Shape{8, 40, 262144, 4}}) {
+            const Schedule schedule = best(mode, problem(mode, shape));
+            CHECK(schedule.split_k > 1);
+            CHECK(schedule.workspace_bytes > 0);
+        }
+    }
+}
+
+TEST(a_short_k_is_not_split) {
+    for (const Mode& mode : modes()) {
+        for (const std::int64_t k : {0, 1, 64, 100}) {
+            for (const KernelInfo* row : mode.rows) {
+                CHECK_EQ(row->schedule(problem(mode, {64, 64, k}), h200()).split_k, 1);
+            }
+        }
+    }
+}
+
+TEST(costs_grow_with_m_n_and_k) {
+    for (const Mode& mode : modes()) {
+        for (const KernelInfo* row : mode.rows) {
+            const auto cost = [&](const Shape& shape) {
+                return row->schedule(problem(mode, shape), h200()).cost_us;
+            };
+            for (const std::int64_t size : {2048, 4096, 8192, 16384}) {  // many waves of tiles
+                CHECK(cost({2 * size, 8192, 8192}) > cost({size, 8192, 8192}));
+                CHECK(cost({8192, 2 * size, 8192}) > cost({8192, size, 8192}));
+                CHECK(cost({8192, 8192, 2 * size}) > cost({8192, 8192, size}));
+                CHECK(cost({1024, 1024, 1024, 2 * size}) > cost({1024, 1024, 1024, size}));
+            }
+            for (std::int64_t size = 256; size <= 16384; size *= 2) {
+                CHECK(cost({2 * size, 2 * size, 2 * size}) > cost({size, size, size}));
+            }
+        }
+    }
+}
+
+TEST(every_cost_is_a_time) {
+    constexpr std::int64_t kLargest = 0x7fffffff - 2047;
+    for (const Mode& mode : modes()) {
+        int taken = 0;
+        for (const Shape& shape :
+             {Shape{1, 1, 1}, Shape{1, 1, 0}, Shape{kLargest, 1, 1}, Shape{1, kLargest, 1},
+              Shape{1, 1, kLargest}, Shape{kLargest, 64, kLargest}, Shape{64, kLargest, kLargest},
+              Shape{4, 4, 4, 1000000}, Shape{1, 1, kLargest, 1000000}, Shape{1, 1, 1, kLargest}}) {
+            for (const auto determinism : {Determinism::run_to_run, Determinism::batch_invariant}) {
+                const ValidProblem valid = problem(mode, shape, determinism);
+                for (const KernelInfo* row : mode.rows) {
+                    for (const int sm_count : {132, 114, 16, 1}) {  // slices of a GPU too
+                        const DeviceProperties device = h200(sm_count);
+                        if (!row->rejects(valid, device).empty()) continue;
+                        const Schedule schedule = row->schedule(valid, device);
+                        CHECK(std::isfinite(schedule.cost_us) && schedule.cost_us > 0);
+                        CHECK(schedule.split_k >= 1);
+                        ++taken;
+                    }
+                }
+            }
+        }
+        CHECK(taken > 0);
+    }
+}
+
+TEST(sizes_beyond_32_bits_are_refused_by_name) {
+    constexpr std::int64_t kTooLarge = std::int64_t{1} << 31;
+    const auto says = [](const std::string& reason, const char* part) {
+        return reason.find(part) != std::string::npos;
+    };
+    for (const Mode& mode : modes()) {
+        for (const KernelInfo* row : mode.rows) {
+            const auto reason = [&](const Shape& shape) {
+                return row->rejects(problem(mode, shape), h200());
+            };
+            CHECK(says(reason({kTooLarge, 1, 1}), "takes m up to"));
+            CHECK(says(reason({1, kTooLarge, 1}), "takes n up to"));
+            CHECK(says(reason({1, 1, kTooLarge}), "takes k up to"));
+            CHECK(says(reason({1, 1, 1, kTooLarge}), "takes batch up to"));
+            CHECK(says(reason({1 << 24, 1 << 24, 1}), "tiles"));
+        }
+    }
+}
+
+}  // namespace
+
+int main() { return check::run(); }
