@@ -35,23 +35,29 @@ struct Mode {
     std::vector<const KernelInfo*> rows;
 };
 
+// Row-major operands and a B for all batches; transposed: column-major ones and an A for all. Both
+// are what could be computed as one product with more rows (or columns).
 ValidProblem problem(const Mode& mode, const Shape& shape,
                      Determinism determinism = Determinism::run_to_run, bool transposed = false) {
     GemmProblem p;
     p.m = shape.m;
     p.n = shape.n;
     p.k = shape.k;
-    p.a = Operand::row_major(mode.dtype, shape.k);
-    p.b = Operand::row_major(mode.dtype, shape.n);
-    p.c = p.d = transposed ? Operand::col_major(mode.dtype, shape.m)
-                           : Operand::row_major(mode.dtype, shape.n);
-    if (shape.batch > 1) {  // one A and one B for all: only D has the whole extent
-        p.batch_rank = 1;
-        p.batch_shape[0] = shape.batch;
-        p.c.batch_stride[0] = p.d.batch_stride[0] = shape.m * shape.n;
-    }
     p.accumulate = mode.accumulate;
     p.determinism = determinism;
+    const auto operand = [&](std::int64_t rows, std::int64_t cols) {
+        return transposed ? Operand::col_major(mode.dtype, std::max<std::int64_t>(rows, 1))
+                          : Operand::row_major(mode.dtype, std::max<std::int64_t>(cols, 1));
+    };
+    p.a = operand(shape.m, shape.k);
+    p.b = operand(shape.k, shape.n);
+    p.c = p.d = operand(shape.m, shape.n);
+    if (shape.batch > 1) {
+        p.batch_rank = 1;
+        p.batch_shape[0] = shape.batch;
+        (transposed ? p.b : p.a).batch_stride[0] = shape.k * (transposed ? shape.n : shape.m);
+        p.c.batch_stride[0] = p.d.batch_stride[0] = shape.m * shape.n;
+    }
     return ValidProblem::check(p);
 }
 
@@ -117,6 +123,7 @@ TEST(the_split_of_a_batch_invariant_product_follows_n_and_k) {
                         CHECK_EQ(split(row, {m, n, k}), expected);
                         CHECK_EQ(split(row, {m, n, k, 7}), expected);
                         CHECK_EQ(split(row, {m, n, k}, true), expected);
+                        CHECK_EQ(split(row, {m, n, k, 7}, true), expected);
                     }
                 }
                 CHECK(expected >= 1);
@@ -136,17 +143,18 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
             for (const Shape& shape :
                  {Shape{1, 1, 65536}, Shape{13, 5, 262144}, Shape{128, 126, 65536},
                   Shape{16, 8192, 8192}, Shape{129, 257, 20000, 3}, Shape{4096, 4096, 4096}}) {
-                const Schedule schedule = row->schedule(problem(mode, shape), h200());
+                const ValidProblem valid = problem(mode, shape);
+                const Schedule schedule = row->schedule(valid, h200());
                 if (schedule.split_k == 1) {
                     CHECK_EQ(schedule.workspace_bytes, std::size_t{0});
                     continue;
                 }
                 ++splits_seen;
-                CHECK(schedule.split_k <= divide_up(shape.k, row->tile.block_k));
+                CHECK(schedule.split_k <= divide_up(valid->k, row->tile.block_k));
                 const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
-                const std::int64_t parts = divide_up(shape.m, row->tile.block_m) *
-                                           divide_up(shape.n, row->tile.block_n) * shape.batch *
-                                           schedule.split_k;
+                const std::int64_t parts = divide_up(valid->m, row->tile.block_m) *
+                                           divide_up(valid->n, row->tile.block_n) *
+                                           valid.batch_count() * schedule.split_k;
                 const std::int64_t flags =
                     static_cast<std::int64_t>(schedule.workspace_bytes) - parts * tile * 4;
                 CHECK(flags >= parts * 8);  // each part has one of 8 bytes at least,
