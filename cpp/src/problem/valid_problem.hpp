@@ -11,6 +11,7 @@ namespace tcgemm {
 //  - D has unit column stride wherever one of its strides is 1: a column-major D is computed as
 //    D^T = B^T A^T (`transposed()`; A and B, m and n trade places and all strides with them);
 //  - batch dimensions of extent 1 are gone and neighbours that one stride can walk are merged;
+//    matrices that share B and follow each other row by row are one matrix of more rows;
 //  - the stride of a dimension of extent 1 is what a packed row-major matrix would have;
 //  - precision and accumulate are resolved, never `automatic`.
 class ValidProblem {

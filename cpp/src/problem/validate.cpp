@@ -223,6 +223,30 @@ void merge_batch_dimensions(GemmProblem& p) {
     }
 }
 
+// Matrices that share B and follow each other row by row are one matrix: better tiles, and B is
+// loaded once.
+void fold_batch_into_rows(GemmProblem& p) {
+    constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
+    while (p.batch_rank > 0 && p.m <= kMaxRows / p.batch_shape[p.batch_rank - 1]) {
+        const int dim = p.batch_rank - 1;
+        const auto continues = [&](const Operand& o) {
+            int64_t walked = 0;  // an overflow means: no
+            return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
+                                o.batch_stride[dim] == walked);
+        };
+        if (p.b.batch_stride[dim] != 0 || !continues(p.a) || !continues(p.c) || !continues(p.d)) {
+            return;
+        }
+        for (Operand* o : {&p.a, &p.c, &p.d}) {
+            if (p.m == 1) o->row_stride = o->batch_stride[dim];
+            o->batch_stride[dim] = 0;
+        }
+        p.m *= p.batch_shape[dim];
+        p.batch_shape[dim] = 0;
+        p.batch_rank = dim;
+    }
+}
+
 }  // namespace
 
 OffsetRange offset_range(const GemmProblem& problem, const Operand& operand, int64_t rows,
@@ -297,6 +321,12 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
     set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
     merge_batch_dimensions(p);
+    fold_batch_into_rows(p);
+    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
+    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
+    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+    valid.batch_count_ = 1;
+    for (int dim = 0; dim < p.batch_rank; ++dim) valid.batch_count_ *= p.batch_shape[dim];
     return valid;
 }
 

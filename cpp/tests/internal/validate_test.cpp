@@ -157,7 +157,7 @@ TEST(merges_batch_dimensions_that_one_stride_walks) {
     p.batch_rank = 4;
     p.batch_shape = {2, 1, 3, 7};
     p.a.batch_stride = {504, 9, 168, 24};
-    p.b.batch_stride = {0, 0, 0, 0};
+    p.b.batch_stride = {630, 9, 210, 30};
     p.c.batch_stride = p.d.batch_stride = {420, 9, 140, 20};
     const ValidProblem v = ValidProblem::check(p);
     CHECK_EQ(v.batch_count(), 42);
@@ -165,8 +165,41 @@ TEST(merges_batch_dimensions_that_one_stride_walks) {
     CHECK_EQ(v->batch_shape[0], 42);
     CHECK_EQ(v->a.batch_stride[0], 24);
     CHECK_EQ(v->d.batch_stride[0], 20);
-    p.b.batch_stride = {0, 0, 30, 0};
+    p.b.batch_stride = {0, 0, 30, 30};
     CHECK_EQ(ValidProblem::check(p)->batch_rank, 3);
+}
+
+TEST(folds_matrices_that_share_b_into_one) {
+    GemmProblem p = row_major(4, 5, 6);
+    p.batch_rank = 2;
+    p.batch_shape = {3, 7};
+    p.a.batch_stride = {168, 24};
+    p.c.batch_stride = p.d.batch_stride = {140, 20};
+    const ValidProblem all = ValidProblem::check(p);
+    CHECK_EQ(all->m, 4 * 21);
+    CHECK_EQ(all->batch_rank, 0);
+    CHECK_EQ(all.batch_count(), 1);
+    CHECK_EQ(all->a.row_stride, 6);
+    CHECK_EQ(all.as_given().m, 4);
+
+    p.b.batch_stride = {30, 0};
+    const ValidProblem inner = ValidProblem::check(p);
+    CHECK_EQ(inner->m, 4 * 7);
+    CHECK_EQ(inner.batch_count(), 3);
+
+    p.b.batch_stride = {0, 0};
+    p.d.batch_stride = p.c.batch_stride = {147, 21};  // a gap behind each matrix
+    CHECK_EQ(ValidProblem::check(p)->m, 4);
+
+    GemmProblem vectors = row_major(1, 5, 6);
+    vectors.batch_rank = 1;
+    vectors.batch_shape = {3};
+    vectors.a.batch_stride = {100};
+    vectors.c.batch_stride = vectors.d.batch_stride = {5};
+    const ValidProblem rows = ValidProblem::check(vectors);
+    CHECK_EQ(rows->m, 3);
+    CHECK_EQ(rows->a.row_stride, 100);
+    CHECK_EQ(rows->d.row_stride, 5);
 }
 
 TEST(sets_the_strides_of_single_rows_and_columns) {
