@@ -211,6 +211,41 @@ def test_b06_c_may_be_the_output_itself(lab, mode, rng):
         assert oracle.judge_exact(mode, both.read("out"), want).of_hard == 0
 
 
+def test_c_of_more_tiles_than_blocks(lab, mode, rng, monkeypatch):
+    """Blocks that go through several tiles, whole and ragged ones, may read C ahead: one matrix for
+    all batches, one for each, and the output itself. By every kernel."""
+    batch, m, n, k = (3, 900, 1800, 40) if lab.on_gpu else (2, 70, 136, 8)
+    rows = list(range(0, m, 7))
+    a, b = data.integers(rng, mode, (batch, m, k), (batch, k, n))
+    outs = itertools.cycle(mode.outputs)
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
+    accepted = 0
+    for kernel in tcgemm.kernels():
+        if kernel["family"] != lab.family:
+            continue
+        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+        out = next(outs)
+        how = {"alpha": 2, "beta": 3, "out_dtype": out, "expect": "exact", "rows": rows}
+        c = round_to(rng.integers(-8, 8, (batch, m, n)), out)
+        try:
+            lab.check(mode, a, b, c, **how)
+        except tcgemm.NoKernelError:
+            continue
+        accepted += 1
+        c[:] = c[:1]
+        lab.check(mode, a, b, c, layouts={"c": Layout(broadcast_batch=True)}, **how)
+        c = round_to(rng.integers(-8, 8, (batch, m, n)), mode.default_output)
+        both = lab.place(c, is_output=True)
+        how = {"precision": mode.precision, "accumulate": mode.accumulate}
+        operands = (lab.place(a).array, lab.place(b).array)
+        lab.library.gemm(*operands, both.array, alpha=2, beta=3, out=both.array, **how)
+        if lab.on_gpu:
+            cuda.synchronize()
+        want = oracle.exact(mode, a[:, rows], b, c[:, rows], 2, 3)
+        assert oracle.judge_exact(mode, both.read("out")[:, rows], want).of_hard == 0
+    assert accepted > 0
+
+
 @pytest.mark.modes(only=lambda mode: mode.name in ("int8", "fp16"))
 def test_b08_stride_gt_2p32(lab, mode, rng):
     """Two matrices more than 2^32 elements apart: 32-bit offsets wrap onto the first."""

@@ -80,7 +80,7 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     step.task.cols = cols;
     step.task.target = pack::packed_layout(step.task.source, rows, cols,
                                            batch_shape(*problem, problem.batch_count()),
-                                           problem.compute_dtype(), needs.vector_bytes);
+                                           problem.compute_dtype(), needs.packed_row_bytes);
     return step;
 }
 
@@ -293,9 +293,11 @@ std::string Plan::describe() const {
         return std::string(name(o.dtype)) + " strides (" + std::to_string(o.row_stride) + ", " +
                std::to_string(o.col_stride) + ")";
     };
+    std::int64_t batches = 1;
+    for (int dim = 0; dim < given.batch_rank; ++dim) batches *= given.batch_shape[dim];
     std::string text = "problem    " + std::to_string(given.m) + " x " + std::to_string(given.n) +
-                       " x " + std::to_string(given.k) + ", batch " +
-                       std::to_string(plan.valid.batch_count()) + "\n";
+                       " x " + std::to_string(given.k) + ", batch " + std::to_string(batches) +
+                       "\n";
     text += "operands   A " + strides(given.a) + ", B " + strides(given.b) + ", D " +
             strides(given.d) + "\n";
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +

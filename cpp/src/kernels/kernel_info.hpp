@@ -29,6 +29,8 @@ struct OperandNeeds {
     // Besides, strides are positive (those of batches may be 0) and below 2^40 bytes: what a tensor
     // map of sm_90 can say.
     bool tensor_map = false;
+    // Rows (or columns) of an operand that is packed start at multiples of so many bytes.
+    int packed_row_bytes = 16;
 };
 
 struct Schedule {

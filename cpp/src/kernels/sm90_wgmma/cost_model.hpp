@@ -17,7 +17,8 @@ inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
 inline double cost_us(const RowInfo& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
-    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k, splits);
+    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
+                                            problem.batch_count(), splits, device.sm_count);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
@@ -44,7 +45,7 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
 // D alone.
 inline int invariant_splits(const ValidProblem& problem) {
     constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
-    const std::int64_t n = problem.transposed() ? problem->m : problem->n;  // as the user sees D
+    const std::int64_t n = problem.as_given().n;  // as the user sees D
     if (problem->k < kLongK) return 1;
     const std::int64_t blocks = (n + kColumns - 1) / kColumns;
     return static_cast<int>(
@@ -55,7 +56,8 @@ inline int invariant_splits(const ValidProblem& problem) {
 inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
     const auto with_split = [&](int splits) {
-        const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k, splits);
+        const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
+                                                problem.batch_count(), splits, device.sm_count);
         const std::int64_t batches = problem.batch_count();
         const std::size_t bytes =
             splits > 1 ? split_layout(row, arrangement, batches, splits).bytes : 0;

@@ -1,4 +1,5 @@
 // From the accumulators of a warpgroup to D: 64 rows of 128 bytes at a time, through shared memory.
+// C comes into the same memory, box by box ahead of the accumulators.
 #pragma once
 
 #include "kernels/device/ptx/tma.cuh"
@@ -10,7 +11,6 @@ namespace tcgemm::sm90_wgmma {
 template <class Policy>
 class TileStore {
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kBlockN / 2;
-    static constexpr int kFloatCols = kStagingBytes / kMmaM / 4;  // of a staging
     using Linear = epilogue::Linear<float>;
 
    public:
@@ -20,12 +20,24 @@ class TileStore {
     __device__ TileStore(const Params& params, SharedMemory<Policy> shared, int consumer, int row)
         : params_(params), shared_(shared), consumer_(consumer), row_(row) {}
 
+    // Sets off for a tile's first boxes of C: they come while the tile is multiplied. Each call is
+    // followed by run() on the same work.
+    __device__ __forceinline__ void prefetch(const Work& work) const {
+        if (!params_.stores_by_tensor || !params_.epilogue.reads_c()) return;
+        if (thread_in_warpgroup() != 0) return;
+        if (params_.args.d.dtype == DType::f32) {
+            load_first_boxes<float>(work);
+        } else {
+            load_first_boxes<__half>(work);
+        }
+    }
+
     __device__ __forceinline__ void run(const Work& work, const Sums& sums) {
         if (!params_.stores_by_tensor) return store_elements(work, sums);
-        switch (params_.args.d.dtype) {
-            case DType::f16: return store_boxes<__half>(work, sums);
-            case DType::bf16: return store_boxes<__nv_bfloat16>(work, sums);
-            default: return store_boxes<float>(work, sums);
+        if (params_.epilogue.reads_c()) {
+            store_boxes_as<true>(work, sums);
+        } else {
+            store_boxes_as<false>(work, sums);
         }
     }
 
@@ -39,64 +51,125 @@ class TileStore {
    private:
     __device__ void synchronize() const { ptx::named_barrier(1 + consumer_, kWarpgroup); }
 
+    // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile:
+    template <class T>
+    struct Boxes {
+        static constexpr int kCols = 128 / sizeof(T), kAcross = Policy::kBlockN / kCols;
+        static constexpr int kCount = kSubtiles * kAcross;
+    };
+    template <class T>
+    __device__ ptx::TensorCoordinates place(const Work& work, int box) const {
+        ptx::TensorCoordinates at;
+        at.inner = work.n + box % Boxes<T>::kAcross * Boxes<T>::kCols;
+        at.outer = work.m + row_ + box / Boxes<T>::kAcross * kMmaM;
+#pragma unroll
+        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
+        return at;
+    }
+    // The first from `box` on that holds elements of D, or kCount. Boxes are stored in this order,
+    // and C is loaded in it.
+    template <class T>
+    __device__ int box_in_d(const Work& work, int box) const {
+#pragma unroll 1
+        for (; box < Boxes<T>::kCount; ++box) {
+            const ptx::TensorCoordinates at = place<T>(work, box);
+            if (at.outer < params_.args.m && at.inner < work.n_end) break;
+        }
+        return box;
+    }
+
+    template <bool kReadsC>
+    __device__ __forceinline__ void store_boxes_as(const Work& work, const Sums& sums) {
+        switch (params_.args.d.dtype) {
+            case DType::f16: return store_boxes<__half, kReadsC>(work, sums);
+            case DType::bf16: return store_boxes<__nv_bfloat16, kReadsC>(work, sums);
+            default: return store_boxes<float, kReadsC>(work, sums);
+        }
+    }
+
     // D as the copy engine takes it. Boxes in flight read their staging while the next one is
     // filled, and while the next tile is multiplied.
-    template <class T>
+    template <class T, bool kReadsC>
     __device__ __forceinline__ void store_boxes(const Work& work, const Sums& sums) {
-        constexpr int kCols = 128 / sizeof(T), kAcross = Policy::kBlockN / kCols;
+        constexpr int kCount = Boxes<T>::kCount;
         const Linear policy = params_.epilogue;
-        const auto value = [&](int s, int i) { return policy(sums[s][i]); };
+        const auto value = [&](int s, int i, auto... c) { return policy(sums[s][i], c...); };
 #pragma unroll 1
-        for (int box = 0; box < kSubtiles * kAcross; ++box) {
-            const int row = work.m + row_ + box / kAcross * kMmaM;
-            const int col = work.n + box % kAcross * kCols;
-            if (row >= params_.args.m || col >= params_.args.n) continue;
-            const std::uint32_t staging = shared_.staging(consumer_, turn_);
+        for (int box = box_in_d<T>(work, 0); box < kCount; box = box_in_d<T>(work, box + 1)) {
+            const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
             const int thread = thread_in_warpgroup();
-            if (thread == 0) ptx::wait_for_store_reads<kStagings - 1>();
-            synchronize();
+            Words words;
+            if constexpr (kReadsC) {  // whose load has waited for the staging
+                ptx::wait_for_phase(shared_.loaded(consumer_, stored_ % kStagings),
+                                    stored_ / kStagings % 2);
 #pragma unroll
-            for (int i = 0; i < kSubtiles * kAcross; ++i) {
-                if (i == box) fill<T>(staging, thread, i / kAcross, i % kAcross * kCols / 2, value);
+                for (int step = 0; step < 4; ++step) {
+                    transfer<T, true>(staging, thread, step, words[step]);
+                }
+            } else {
+                if (thread == 0) ptx::wait_for_store_reads<kStagings - 1>();
+                synchronize();
             }
+            fill<T, kReadsC>(staging, thread, box, value, words);
             ptx::fence_async_proxy();
             synchronize();
             if (thread == 0) {
-                ptx::TensorCoordinates at = {col, row, {}};
-#pragma unroll
-                for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
-                ptx::store_tensor(&params_.d, at, staging);
+                ptx::store_tensor(&params_.d, place<T>(work, box), staging);
                 ptx::commit_stores();
+                if constexpr (kReadsC) {
+                    const int next = box_in_d<T>(work, box + 1);
+                    load_box<T, 0>(work, box_in_d<T>(work, next + 1), stored_ + kStagings);
+                }
             }
-            turn_ = (turn_ + 1) % kStagings;
+            ++stored_;
         }
+    }
+
+    // By the thread that stores: no other can wait for what still reads a staging.
+    template <class T>
+    __device__ void load_first_boxes(const Work& work) const {
+        static_assert(kStagings == 2);
+        const int first = box_in_d<T>(work, 0);
+        load_box<T, 1>(work, first, stored_);
+        load_box<T, 0>(work, box_in_d<T>(work, first + 1), stored_ + 1);
+    }
+    // C for store number `turn`, once the store kStagings before it has read the staging: of those
+    // issued so far, only the last kPending are behind that one. The threads are done with the
+    // staging since the barrier before it, and C's memory is written by no store but its own.
+    template <class T, int kPending>
+    __device__ void load_box(const Work& work, int box, unsigned turn) const {
+        if (box >= Boxes<T>::kCount) return;
+        const int staging = turn % kStagings;
+        const std::uint32_t loaded = shared_.loaded(consumer_, staging);
+        ptx::TensorCoordinates at = place<T>(work, box);
+#pragma unroll
+        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] &= params_.batch_mask_c[dim];
+        ptx::wait_for_store_reads<kPending>();
+        ptx::arrive_and_expect_bytes(loaded, kStagingBytes);
+        ptx::load_tensor(shared_.staging(consumer_, staging), &params_.c, at, loaded);
     }
 
     // D of any strides, alignment and dtype, with or without C: the sums go through shared memory,
     // so that a warp reads and writes neighbouring columns.
     __device__ __forceinline__ void store_elements(const Work& work, const Sums& sums) {
-        constexpr int kAcross = Policy::kBlockN / kFloatCols;
-        constexpr int kVector = 4, kVectors = kFloatCols / kVector;  // columns of a thread
+        constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
+        constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
         constexpr int kRowStep = kWarpgroup / kVectors, kStrip = kMmaM / kRowStep;
         const epilogue::Output<Linear> output(params_.epilogue, params_.args, work.batch);
         const bool vectorizable = output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
 #pragma unroll 1
-        for (int box = 0; box < kSubtiles * kAcross; ++box) {
+        for (int box = 0; box < Boxes<float>::kCount; ++box) {
             const int first_row = work.m + row_ + box / kAcross * kMmaM;
-            const int first_col = work.n + box % kAcross * kFloatCols;
+            const int first_col = work.n + box % kAcross * kCols;
             const auto rows =
                 static_cast<int>(min(params_.args.m - first_row, std::int64_t{kMmaM}));
-            const auto cols =
-                static_cast<int>(min(params_.args.n - first_col, std::int64_t{kFloatCols}));
+            const int cols = min(work.n_end - first_col, kCols);
             if (rows <= 0 || cols <= 0) continue;
-            const std::uint32_t staging = shared_.staging(consumer_, turn_);
+            const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
             const int thread = thread_in_warpgroup();
-#pragma unroll
-            for (int i = 0; i < kSubtiles * kAcross; ++i) {
-                if (i == box)
-                    fill<float>(staging, thread, i / kAcross, i % kAcross * kFloatCols / 2, value);
-            }
+            Words words;
+            fill<float, false>(staging, thread, box, value, words);
             synchronize();
             if (vectorizable) {
                 const int row = thread / kVectors, col = thread % kVectors * kVector;
@@ -122,7 +195,7 @@ class TileStore {
                         output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
                 }
             }
-            turn_ = (turn_ + 1) % kStagings;
+            ++stored_;
         }
     }
 
@@ -145,34 +218,71 @@ class TileStore {
         }
     }
 
-    // The registers from `first` on of subtile s, as T, into a staging.
-    template <class T, class Value>
-    __device__ __forceinline__ void fill(std::uint32_t staging, int thread, int s, int first,
-                                         const Value& value) const {
-        const int warp = thread / 32, lane = thread % 32;
-        if constexpr (sizeof(T) == 2) {
-            const auto pair = [&](int i) {
-                T both[2] = {epilogue::round_to<T>(value(s, i)),
-                             epilogue::round_to<T>(value(s, i + 1))};
-                return *reinterpret_cast<const std::uint32_t*>(both);
-            };
-            const int row = warp * 16 + lane % 16, half = lane / 16 * 16;
+    // What a thread holds of a box, as T: registers of the sums in their order, four words for each
+    // 32 bytes of the rows.
+    using Words = std::uint32_t[4][4];
+
+    // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging.
+    template <class T, bool kReadsC, class Value>
+    __device__ __forceinline__ static void fill(std::uint32_t staging, int thread, int box,
+                                                const Value& value, Words& words) {
 #pragma unroll
-            for (int byte = 0; byte < 128; byte += 32) {  // 16 columns: four 8 x 8 matrices
-                const int i = first + byte / 4;
-                const std::uint32_t matrices[4] = {pair(i), pair(i + 2), pair(i + 4), pair(i + 6)};
-                ptx::store_matrices(staging_address(staging, row, byte + half), matrices);
+        for (int i = 0; i < Boxes<T>::kCount; ++i) {
+            if (i != box) continue;
+            const int s = i / Boxes<T>::kAcross;
+            const int first = i % Boxes<T>::kAcross * Boxes<T>::kCols / 2;
+#pragma unroll
+            for (int step = 0; step < 4; ++step) {
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    constexpr int kElements = 4 / sizeof(T);
+                    alignas(4) T element[kElements];
+                    auto& word = reinterpret_cast<std::uint32_t&>(element);
+                    if constexpr (kReadsC) word = words[step][w];
+#pragma unroll
+                    for (int e = 0; e < kElements; ++e) {
+                        const int sum = first + (step * 4 + w) * kElements + e;
+                        if constexpr (kReadsC) {
+                            const auto c = epilogue::widen<float>(element[e]);
+                            element[e] = epilogue::round_to<T>(value(s, sum, c));
+                        } else {
+                            element[e] = epilogue::round_to<T>(value(s, sum));
+                        }
+                    }
+                    words[step][w] = word;
+                }
+                transfer<T, false>(staging, thread, step, words[step]);
             }
-        } else {
-            const int row = warp * 16 + lane / 4, col = lane % 4 * 8;
+        }
+    }
+
+    // Between the words of the threads and 32 bytes of each row. A warp has rows of its own.
+    template <class T, bool kLoads>
+    __device__ __forceinline__ static void transfer(std::uint32_t staging, int thread, int step,
+                                                    std::uint32_t (&words)[4]) {
+        const int warp = thread / 32, lane = thread % 32;
+        if constexpr (sizeof(T) == 2) {  // 16 columns: four 8 x 8 matrices
+            const std::uint32_t address =
+                staging_address(staging, warp * 16 + lane % 16, step * 32 + lane / 16 * 16);
+            if constexpr (kLoads) {
+                ptx::load_matrices(address, words);
+            } else {
+                ptx::store_matrices(address, words);
+            }
+        } else {  // 8 columns
 #pragma unroll
-            for (int byte = 0; byte < 128; byte += 32) {  // 8 columns
-                const int i = first + byte / 8;
-#pragma unroll
-                for (int below = 0; below < 2; ++below) {
-                    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
-                                     staging_address(staging, row + 8 * below, byte + col)),
-                                 "f"(value(s, i + 2 * below)), "f"(value(s, i + 2 * below + 1))
+            for (int below = 0; below < 2; ++below) {
+                const std::uint32_t address = staging_address(
+                    staging, warp * 16 + lane / 4 + 8 * below, step * 32 + lane % 4 * 8);
+                std::uint32_t &left = words[2 * below], &right = words[2 * below + 1];
+                if constexpr (kLoads) {
+                    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                                 : "=r"(left), "=r"(right)
+                                 : "r"(address)
+                                 : "memory");
+                } else {
+                    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(left),
+                                 "r"(right)
                                  : "memory");
                 }
             }
@@ -182,7 +292,7 @@ class TileStore {
     const Params& params_;
     SharedMemory<Policy> shared_;
     int consumer_, row_;
-    int turn_ = 0;
+    unsigned stored_ = 0;  // boxes; they take turns in the stagings
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -21,7 +21,10 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
     if (threadIdx.x == 0) {
         ptx::prefetch_tensor_map(&params.a);
         ptx::prefetch_tensor_map(&params.b);
-        if (params.stores_by_tensor) ptx::prefetch_tensor_map(&params.d);
+        if (params.stores_by_tensor) {
+            ptx::prefetch_tensor_map(&params.d);
+            if (params.epilogue.reads_c()) ptx::prefetch_tensor_map(&params.c);
+        }
         constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
         for (int stage = 0; stage < Policy::kStages; ++stage) {
             ptx::init_barrier(shared.full(stage), 1);
@@ -29,6 +32,9 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
         }
         for (int group = 0; group < Policy::kGroups; ++group) {
             ptx::init_barrier(shared.turn(group), kWarps);
+        }
+        for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
+            ptx::init_barrier(shared.loaded(0, i), 1);
         }
         ptx::fence_barrier_init();
     }
@@ -55,6 +61,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             continue;
         }
         typename Multiplier<Policy>::Sums sums;
+        store.prefetch(work);
         multiplier.run(work.blocks, sums);
         if (params.split.count > 1) {
             SplitK<Policy>(params).publish(work, consumer, sums);

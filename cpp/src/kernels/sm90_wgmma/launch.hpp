@@ -29,6 +29,7 @@ constexpr RowInfo row_info() {
 struct Arrangement {
     int cluster = 1;                   // blocks along M that share B
     std::int64_t clusters_m, tiles_n;  // of a matrix
+    int n_step;                        // columns from tile to tile
     std::int64_t k_blocks;
 
     std::int64_t tiles() const {  // of a matrix; some may lie behind it
@@ -36,7 +37,7 @@ struct Arrangement {
     }
 };
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    int split_k);
+                    std::int64_t batches, int split_k, int sm_count);
 
 // The workspace of a split product: flags, then partial sums.
 struct SplitLayout {

@@ -35,7 +35,7 @@ class Producer {
     __device__ __forceinline__ void fill() {
         constexpr int kShares = kShared ? 2 : 1;
         const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
-        const int stage_bytes = params_.load_a.bytes + params_.load_b.bytes;
+        const int block_bytes = params_.load_a.bytes + params_.load_b.bytes;
         const Load<Policy::a_major, Policy::kBlockM, 1> load_a(params_.a, params_.load_a, 0);
         const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(params_.b, params_.load_b,
                                                                      share);
@@ -48,13 +48,19 @@ class Producer {
                 a.batch[dim] = work.batch_index[dim] & params_.load_a.batch_mask[dim];
                 b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
             }
+            constexpr int kBlocks = Policy::kBlocksPerStage;
             int k = work.first_block * kBlockK;
-            for (int block = 0; block < work.blocks; ++block, k += kBlockK, at_.advance()) {
+            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance()) {
                 const std::uint32_t full = shared_.full(at_.stage);
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
-                ptx::arrive_and_expect_bytes(full, stage_bytes);
-                load_a.run(shared_.a(at_.stage), full, a, k, work.m);
-                load_b.run(shared_.b(at_.stage), full, b, k, work.n);
+                ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
+#pragma unroll
+                for (int block = 0; block < kBlocks; ++block, k += kBlockK) {
+                    // Behind the last block of a part: zeros, which lie behind the end of K.
+                    const int here = block == 0 || block < left ? k : params_.k_blocks * kBlockK;
+                    load_a.run(shared_.a(at_.stage, block), full, a, here, work.m);
+                    load_b.run(shared_.b(at_.stage, block), full, b, here, work.n);
+                }
             }
         }
     }
@@ -65,11 +71,12 @@ class Producer {
         static constexpr int kBoxes =
             kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
         const CUtensorMap& map;
-        int share, extent, box_bytes;
+        int share, boxes, extent, box_bytes;
 
         __device__ Load(const CUtensorMap& tensor_map, const BoxPlan& plan, int my_share)
             : map(tensor_map),
               share(my_share),
+              boxes(plan.boxes),
               extent(plan.extent),
               box_bytes(extent * kBlockK * 2) {}
 
@@ -78,9 +85,7 @@ class Producer {
 #pragma unroll
             for (int i = 0; i < kBoxes; ++i) {
                 const int box = i * kShares + share;
-                // Shares differ where the number of boxes is odd.
-                if (kMajor == Major::mn && kBlock / kBoxMn % kShares != 0 && box * kBoxMn >= kBlock)
-                    break;
+                if (kMajor == Major::mn && box >= boxes) break;
                 at.inner = kMajor == Major::k ? k : mn + box * extent;
                 at.outer = kMajor == Major::k ? mn + box * extent : k;
                 if constexpr (kShares > 1) {
@@ -121,7 +126,9 @@ class Multiplier {
         empty_ = ptx::opaque(ptx::address_in_cluster(shared.empty(0), releases_ ? lane : 0));
     }
 
-    __device__ void skip(int blocks) { at_.skip(blocks); }
+    __device__ void skip(int blocks) {
+        at_.skip((blocks + Policy::kBlocksPerStage - 1) / Policy::kBlocksPerStage);
+    }
 
     // sums = A B over `blocks` k-blocks.
     __device__ __forceinline__ void run(int blocks, Sums& sums) {
@@ -169,20 +176,23 @@ class Multiplier {
         }
     }
 
-    // acc = A B; left alone where there are no blocks. One group of wgmma is at work while the next
-    // is issued; its stage is released one k-block later.
+    // acc = A B; left alone where there are no blocks. A stage's wgmma are at work while those of
+    // the next are issued; then it is released.
     __device__ __forceinline__ void multiply(int blocks,
                                              Register (&acc)[kSubtiles][Mma::kRegisters]) {
         if (blocks == 0) return;
         wait_for_turn();
         int previous = at_.stage;
-        for (int block = 0; block < blocks; ++block) {
+        for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
             ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
             ptx::wgmma_fence();
-            multiply_stage(block > 0, acc);
+#pragma unroll
+            for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
+                multiply_block(block, done > 0, acc);
+            }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
-            if (block > 0) release(previous);
+            if (done > 0) release(previous);
             previous = at_.stage;
             at_.advance();
         }
@@ -193,18 +203,20 @@ class Multiplier {
         release(previous);
     }
 
-    __device__ __forceinline__ void multiply_stage(bool accumulate,
+    __device__ __forceinline__ void multiply_block(int block, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         constexpr int kStepK = kMmaK * 2, kStepMn = kMmaK * 128;  // bytes of 16 k
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
-        const int stage = at_.stage * SharedMemory<Policy>::kStageBytes;
+        const int stage = at_.stage * Policy::kStageBytes;
 #pragma unroll
         for (int step = 0; step < kBlockK / kMmaK; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                Mma::run(acc[s], a_.at(stage + s * kSlabBytes + step * kStepA),
-                         b_.at(stage + step * kStepB), accumulate || step > 0);
+                Mma::run(acc[s],
+                         a_.at(stage + block * Policy::kBytesA + s * kSlabBytes + step * kStepA),
+                         b_.at(stage + block * Policy::kBytesB + step * kStepB),
+                         accumulate || block > 0 || step > 0);
             }
         }
     }

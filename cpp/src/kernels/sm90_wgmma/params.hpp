@@ -17,8 +17,9 @@ inline constexpr int kBatchDims = 3;  // that a tensor map has room for
 // lies behind the matrix need not be loaded: rows of A or columns of B that nobody stores may hold
 // anything.
 struct BoxPlan {
+    int boxes = 0;                    // at most
     int extent = 0;                   // of a box along m or n
-    int bytes = 0;                    // of all boxes of a tile
+    int bytes = 0;                    // of a k-block of a tile
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
 };
 
@@ -33,16 +34,20 @@ struct KSplit {
 };
 
 struct Params {
-    CUtensorMap a, b, d;
+    CUtensorMap a = {}, b = {}, c = {}, d = {};
     BoxPlan load_a, load_b;
+    int batch_mask_c[kBatchDims] = {};  // as in BoxPlan
     GemmArgs args;
     epilogue::Linear<float> epilogue;
     device::TileScheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
-    int k_blocks;
-    int cluster_log2;       // 1: two blocks along M share B
-    unsigned work_count;    // scheduler.count()
-    bool stores_by_tensor;  // D goes out by the copy engine
+    int k_blocks = 0;
+    int n_step = 0;                 // columns of D from tile to tile: block_n, or less
+    int cluster_log2 = 0;           // 1: two blocks along M share B
+    unsigned work_count = 0;        // scheduler.count()
+    bool stores_by_tensor = false;  // D goes out by the copy engine, and C comes in by it
+
+    explicit Params(const GemmArgs& product) : args(product), epilogue(product) {}
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -25,13 +25,17 @@ __device__ __forceinline__ int thread_in_warpgroup() {
 template <class Policy>
 struct SharedMemory {
     static constexpr int kStages = Policy::kStages, kConsumers = Policy::kConsumers;
-    static constexpr int kStageBytes = Policy::kBytesA + Policy::kBytesB;
-    static constexpr int kBytes = kStages * kStageBytes + kConsumers * kStagings * kStagingBytes +
-                                  (2 * kStages + Policy::kGroups) * 8;
+    static constexpr int kBytes = kStages * Policy::kStageBytes +
+                                  kConsumers * kStagings * kStagingBytes +
+                                  (2 * kStages + Policy::kGroups + kConsumers * kStagings) * 8;
     std::uint32_t base;
 
-    __device__ std::uint32_t a(int stage) const { return base + stage * kStageBytes; }
-    __device__ std::uint32_t b(int stage) const { return a(stage) + Policy::kBytesA; }
+    __device__ std::uint32_t a(int stage, int block = 0) const {
+        return base + stage * Policy::kStageBytes + block * Policy::kBytesA;
+    }
+    __device__ std::uint32_t b(int stage, int block = 0) const {
+        return a(stage, Policy::kBlocksPerStage) + block * Policy::kBytesB;
+    }
     __device__ std::uint32_t staging(int consumer, int turn) const {
         return a(kStages) + (consumer * kStagings + turn) * kStagingBytes;
     }
@@ -40,6 +44,10 @@ struct SharedMemory {
     __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
     // Ping-pong: it is this group's turn to go on through the ring.
     __device__ std::uint32_t turn(int group) const { return empty(kStages + group); }
+    // A staging has its box of C.
+    __device__ std::uint32_t loaded(int consumer, int staging) const {
+        return turn(Policy::kGroups + consumer * kStagings + staging);
+    }
 };
 
 // The next stage of the ring and the parity of its phase.
@@ -64,6 +72,7 @@ struct RingPosition {
 // A tile of D, or one part of its K.
 struct Work {
     int m, n;                 // its first element
+    int n_end;                // behind its last column
     int first_block, blocks;  // k-blocks
     int part;
     std::int64_t batch, tile;  // tile: index among all of all batches
@@ -93,7 +102,8 @@ class WorkList {
         Work work;
         const int tile_m = (tile.m << params_.cluster_log2) + rank_;
         work.m = tile_m * Policy::kBlockM;
-        work.n = tile.n * Policy::kBlockN;
+        work.n = tile.n * params_.n_step;
+        work.n_end = static_cast<int>(min(params_.args.n, std::int64_t{work.n} + params_.n_step));
         auto batch = static_cast<unsigned>(tile.slice);
         work.part = 0;
         work.first_block = 0;

@@ -60,63 +60,87 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     runtime::TensorMapShape shape = major == Major::k ? matrix_shape(view, args.k, mn, mn_stride)
                                                       : matrix_shape(view, mn, args.k, k_stride);
     add_batch(args, view, shape, plan.batch_mask);
-    int boxes = shares;
     if (major == Major::k) {  // one box for each share, no longer than the matrix
         const auto needed = static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8)));
+        plan.boxes = shares;
         plan.extent = shares > 1 ? block / shares : needed;
         shape.box[0] = kBlockK;
         shape.box[1] = plan.extent;
     } else {  // a swizzled row holds no more
+        plan.boxes = static_cast<int>(divide_up(block, kBoxMn));
         plan.extent = kBoxMn;
-        boxes = block / kBoxMn;
         shape.box[0] = kBoxMn;
         shape.box[1] = kBlockK;
     }
-    plan.bytes = boxes * plan.extent * kBlockK * shape.element_bytes;
+    plan.bytes = plan.boxes * plan.extent * kBlockK * shape.element_bytes;
     if (args.k > 0) runtime::encode_tensor_map(&map, shape);
 }
 
-// Whether the copy engine can store D, and its map.
-bool plan_stores(const GemmArgs& args, CUtensorMap& map) {
-    const MatrixView& d = args.d;
-    const int item = size_of(d.dtype);
-    const auto steps = [&](std::int64_t extent, std::int64_t stride) {
-        return extent == 1 || (stride > 0 && stride * item % 16 == 0);
-    };
+// Whether the copy engine can take D, or C, which may be broadcast over batches.
+bool can_copy(const GemmArgs& args, const MatrixView& view) {
+    const int item = size_of(view.dtype);
+    const auto multiple = [&](std::int64_t stride) { return stride * item % 16 == 0; };
     // It writes 16 bytes at a time, also where the last column ends within them.
-    bool can = args.n * item % 16 == 0 && args.beta == 0 && d.dtype != DType::f64 &&
-               (d.col_stride == 1 || args.n == 1) &&
-               reinterpret_cast<std::uintptr_t>(d.data) % 16 == 0 && steps(args.m, d.row_stride);
+    bool can = multiple(args.n) && view.dtype != DType::f64 && view.col_stride == 1 &&
+               reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+               (args.m == 1 || (view.row_stride > 0 && multiple(view.row_stride)));
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        can = can && steps(args.batch.extent[dim], d.batch_stride[dim]);
+        can = can && view.batch_stride[dim] >= 0 && multiple(view.batch_stride[dim]);
     }
-    if (!can) return false;
-    runtime::TensorMapShape shape = matrix_shape(d, args.n, args.m, d.row_stride);
-    int mask[kBatchDims];
-    add_batch(args, d, shape, mask);
-    shape.box[0] = 128 / item;
+    return can;
+}
+
+// The map for boxes of a staging.
+void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[kBatchDims],
+                CUtensorMap& map) {
+    runtime::TensorMapShape shape = matrix_shape(view, args.n, args.m, view.row_stride);
+    add_batch(args, view, shape, batch_mask);
+    shape.box[0] = 128 / shape.element_bytes;
     shape.box[1] = kMmaM;
     runtime::encode_tensor_map(&map, shape);
-    return true;
+}
+
+// How D goes out and C comes in.
+void plan_stores(const GemmArgs& args, Params& params) {
+    const bool reads_c = params.epilogue.reads_c();
+    // A box of the store may not reach into the next tile. Reducers store by themselves.
+    params.stores_by_tensor = params.n_step * size_of(args.d.dtype) % 128 == 0 &&
+                              params.split.count == 1 && can_copy(args, args.d) &&
+                              (!reads_c || can_copy(args, args.c));
+    if (!params.stores_by_tensor) return;
+    int all[kBatchDims];  // D has all dimensions
+    plan_boxes(args, args.d, all, params.d);
+    if (reads_c) plan_boxes(args, args.c, params.batch_mask_c, params.c);
 }
 
 }  // namespace
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    int split_k) {
+                    std::int64_t batches, int split_k, int sm_count) {
     const TileConfig& tile = row.tile;
-    const std::int64_t tiles_m = divide_up(m, tile.block_m), tiles_n = divide_up(n, tile.block_n);
+    const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
     result.k_blocks = divide_up(k, kBlockK);
+    result.n_step = tile.block_n;
+    result.tiles_n = divide_up(n, tile.block_n);
+    const std::int64_t tiles = tiles_m * result.tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
     // an H200 it gains up to 1 % where blocks go through many tiles, and loses up to 2 % elsewhere.
     constexpr int kManyTiles = 512;
-    if (tile.block_n >= 128 && split_k == 1 && tiles_m % 2 == 0 &&
-        tiles_m * tiles_n >= kManyTiles) {
+    if (tile.block_n >= 128 && split_k == 1 && tiles_m % 2 == 0 && tiles >= kManyTiles) {
         result.cluster = 2;
     }
+    // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
+    // many. What the tensor cores do for the missing columns costs nothing there.
+    if (tiles_m == 1 && batches == 1 && split_k == 1) {
+        const std::int64_t slots = std::int64_t{sm_count} * row.blocks_per_sm;
+        const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
+        const std::int64_t least = round_up(std::max<std::int64_t>(divide_up(m, 2), 8), 8);
+        result.n_step = static_cast<int>(
+            std::min<std::int64_t>(tile.block_n, std::max(round_up(even, 8), least)));
+        result.tiles_n = divide_up(n, result.n_step);
+    }
     result.clusters_m = divide_up(tiles_m, result.cluster);
-    result.tiles_n = tiles_n;
     return result;
 }
 
@@ -138,18 +162,20 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
                  Major b_major, int sm_count) {
     const TileConfig& tile = row.tile;
     const int parts = schedule.split_k;
-    const Arrangement arrangement = arrange(row, args.m, args.n, args.k, parts);
-    Prepared prepared{
-        {{}, {}, {}, {}, {}, args, epilogue::Linear<float>(args), {}, {}, 0, 0, 0, false}, 0};
+    const Arrangement arrangement =
+        arrange(row, args.m, args.n, args.k, args.batch.count, parts, sm_count);
+    Prepared prepared{Params(args), 0};
     Params& params = prepared.params;
     const int cluster = arrangement.cluster;
     params.cluster_log2 = cluster == 2 ? 1 : 0;
     params.k_blocks = static_cast<int>(arrangement.k_blocks);
+    params.n_step = arrangement.n_step;
     plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m, 1,
                params.load_a, params.a);
-    plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, tile.block_n,
+    plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
                cluster, params.load_b, params.b);
-    params.stores_by_tensor = plan_stores(args, params.d);
+    params.split.count = parts;
+    plan_stores(args, params);
 
     params.scheduler.tiles_m = static_cast<int>(arrangement.clusters_m);
     params.scheduler.tiles_n = static_cast<int>(arrangement.tiles_n);
@@ -161,7 +187,6 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     if (parts > 1) {
         const SplitLayout layout = split_layout(row, arrangement, args.batch.count, parts);
         KSplit& split = params.split;
-        split.count = parts;
         split.reducers = layout.reducers;
         split.epoch = next_epoch();
         split.flags = static_cast<std::uint64_t*>(args.workspace);

@@ -42,8 +42,14 @@ __device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* addre
     return value;
 }
 
-// Four 8 x 8 matrices of 16-bit elements from the registers of a warp (each lane holds two
-// neighbours of each) to shared memory; lane i gives the address of row i % 8 of matrix i / 8.
+// Four 8 x 8 matrices of 16-bit elements between the registers of a warp (each lane holds two
+// neighbours of each) and shared memory; lane i gives the address of row i % 8 of matrix i / 8.
+__device__ __forceinline__ void load_matrices(std::uint32_t shared, std::uint32_t (&r)[4]) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared)
+                 : "memory");
+}
 __device__ __forceinline__ void store_matrices(std::uint32_t shared, const std::uint32_t (&r)[4]) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
                  "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
