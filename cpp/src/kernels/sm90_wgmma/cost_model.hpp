@@ -9,9 +9,11 @@
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
-inline constexpr double kBytesPerUs = 4.2e6;   // of memory
-inline constexpr double kSplitUs = 2.5;        // from partial sums to D, and
-inline constexpr double kSumBytesPerUs = 3e6;  // partial sums, written and read
+inline constexpr double kBytesPerUs = 4.2e6;           // of memory
+inline constexpr double kSplitUs = 3.0;                // from partial sums to D, besides
+inline constexpr double kTripUs = 0.9;                 // 16 loads of a reducer at a time, and
+inline constexpr double kSumBytesPerUs = 6e6;          // the bytes of all partial sums
+inline constexpr double kStoreUs = 2.3 / (128 * 128);  // an element of a tile, hidden or not
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
@@ -30,12 +32,25 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
     const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
     const double last_k_block_us = rest > sms ? row.k_block_us : row.k_block_alone_us;
-    const double busy = full_waves * k_blocks * row.k_block_us +
-                        (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
-    const double bytes = batch * (2 * k * (m + n) + size_of(problem->d.dtype) * m * n);
+    double busy = full_waves * k_blocks * row.k_block_us +
+                  (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
+    if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
+        busy = std::max(busy, (waves - 1) * row.tile.block_m * row.tile.block_n * kStoreUs);
+    }
+    // Several rows (or columns) of tiles read B (or A) at different times: what does not fit into
+    // L2 comes from memory again, about every other time.
+    const double a_bytes = 2 * m * k * batch, b_bytes = 2 * n * k * batch;
+    const bool fits = a_bytes + b_bytes < static_cast<double>(device.l2_bytes);
+    const double again_a = fits || arrangement.tiles_n == 1 || full_waves >= 1 ? 1 : 1.5;
+    const double again_b = fits || arrangement.clusters_m == 1 || full_waves >= 1 ? 1 : 1.5;
+    const double bytes =
+        a_bytes * again_a + b_bytes * again_b + size_of(problem->d.dtype) * m * n * batch;
     double total = row.start_us + std::max(busy, bytes / kBytesPerUs);
     if (splits > 1) {
-        total += kSplitUs + tiles * row.tile.block_m * row.tile.block_n * 4.0 / kSumBytesPerUs;
+        const int reducers = split_layout(row, arrangement, problem.batch_count(), splits).reducers;
+        const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
+        const double loads = elements / (64 * 8) / reducers * splits;  // of a thread; see SplitK
+        total += kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
     }
     return total;
 }

@@ -183,16 +183,15 @@ class TileStore {
                                  min(cols - col, kVector), strip);
                 }
             } else {
-                const int first = thread / 32 * (kMmaM / 4), col = thread % 32;
-#pragma unroll 1
-                for (int row = first; row < first + kMmaM / 4; row += kStrip) {
-                    float strip[kStrip][1];
+                constexpr int kRows = kMmaM / 4;  // of a warp
+                const int row = thread / 32 * kRows, col = thread % 32;
+                float strip[kRows][1];
 #pragma unroll
-                    for (int r = 0; r < kStrip; ++r) {
-                        load(staging_address(staging, row + r, col * 4), strip[r]);
-                    }
-                    if (col < cols)
-                        output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
+                for (int r = 0; r < kRows; ++r) {
+                    load(staging_address(staging, row + r, col * 4), strip[r]);
+                }
+                if (col < cols) {
+                    output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
                 }
             }
             ++stored_;

@@ -125,17 +125,19 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     result.tiles_n = divide_up(n, tile.block_n);
     const std::int64_t tiles = tiles_m * result.tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
-    // an H200 it gains up to 1 % where blocks go through many tiles, and loses up to 2 % elsewhere.
+    // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
+    // of tiles wait for B from memory; elsewhere it loses up to 2 %.
     constexpr int kManyTiles = 512;
-    if (tile.block_n >= 128 && split_k == 1 && tiles_m % 2 == 0 && tiles >= kManyTiles) {
-        result.cluster = 2;
-    }
+    const bool gains =
+        tiles >= kManyTiles ? tiles_m % 2 == 0 : tiles_m == 2 && tile.block_m == kMmaM;
+    if (gains && tile.block_n >= 128 && split_k == 1) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
-    if (tiles_m == 1 && batches == 1 && split_k == 1) {
-        const std::int64_t slots = std::int64_t{sm_count} * row.blocks_per_sm;
+    if (m <= kMmaM && batches == 1 && split_k == 1) {
+        const std::int64_t slots =
+            std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm, 1);
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
-        const std::int64_t least = round_up(std::max<std::int64_t>(divide_up(m, 2), 8), 8);
+        const std::int64_t least = round_up(divide_up(m, 2), 8);
         result.n_step = static_cast<int>(
             std::min<std::int64_t>(tile.block_n, std::max(round_up(even, 8), least)));
         result.tiles_n = divide_up(n, result.n_step);

@@ -62,44 +62,77 @@ class SplitK {
         }
         ptx::named_barrier(1, kWarpgroup);
 
-        const epilogue::Output<epilogue::Linear<float>> output(params_.epilogue, params_.args,
-                                                               work.batch);
-        const int warp = thread / 32, lane = thread % 32;
-#pragma unroll 1
-        for (int unit = reducer; unit < kWarpgroups * kUnits; unit += split_.reducers) {
-            const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
-            float sum[4] = {};
-            const float4* from =
-                partial(slot_of(work.tile, 0, warpgroup), thread) + in_warpgroup * kWarpgroup;
-            constexpr int kAtOnce = 16;  // loads in flight: each takes most of a microsecond
-            for (int part = 0; part < split_.count; part += kAtOnce) {
-                float4 value[kAtOnce];
-#pragma unroll
-                for (int i = 0; i < kAtOnce; ++i, from += kWarpgroups * kUnits * kWarpgroup) {
-                    value[i] = part + i < split_.count ? __ldcg(from) : float4{};
-                }
-#pragma unroll
-                for (int i = 0; i < kAtOnce; ++i) {
-                    sum[0] += value[i].x;
-                    sum[1] += value[i].y;
-                    sum[2] += value[i].z;
-                    sum[3] += value[i].w;
-                }
-            }
-            const int subtile = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
-            const std::int64_t row =
-                work.m + warpgroup * Policy::kRows + subtile * kMmaM + warp * 16 + lane / 4;
-            const std::int64_t col = work.n + eight * 8 + lane % 4 * 2;
-            const std::int64_t rows = params_.args.m - row, cols = work.n_end - col;
-            if (rows > 0 && cols > 0) {
-                const float strip[2][2] = {{sum[0], sum[1]}, {sum[2], sum[3]}};
-                output.store(row, 8, static_cast<int>(min(rows, std::int64_t{16})), col,
-                             static_cast<int>(min(cols, std::int64_t{2})), strip);
-            }
+        if (split_.reducers * 4 > kWarpgroups * kUnits) {
+            reduce_units<1>(work, reducer);
+        } else {
+            reduce_units<4>(work, reducer);
         }
     }
 
    private:
+    // kTogether units at a time. 16 loads are in flight, for each takes most of a microsecond.
+    template <int kTogether>
+    __device__ __forceinline__ void reduce_units(const Work& work, int reducer) const {
+        constexpr int kParts = 16 / kTogether, kAll = kWarpgroups * kUnits;
+        constexpr int kPartStride =
+            kAll * kWarpgroup;  // units of 16 bytes lie in the order of parts
+        const epilogue::Output<epilogue::Linear<float>> output(params_.epilogue, params_.args,
+                                                               work.batch);
+        const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32;
+        const int step = split_.reducers;
+#pragma unroll 1
+        for (int first = reducer; first < kAll; first += kTogether * step) {
+            float sum[kTogether][4] = {};
+            const float4* from = partial(slot_of(work.tile, 0, 0), thread) + first * kWarpgroup;
+            for (int part = 0; part < split_.count; part += kParts, from += kParts * kPartStride) {
+                float4 value[kParts][kTogether];
+#pragma unroll
+                for (int i = 0; i < kParts; ++i) {
+#pragma unroll
+                    for (int u = 0; u < kTogether; ++u) {
+                        const bool exists = part + i < split_.count && first + u * step < kAll;
+                        value[i][u] = exists
+                                          ? __ldcg(from + i * kPartStride + u * step * kWarpgroup)
+                                          : float4{};
+                    }
+                }
+#pragma unroll
+                for (int i = 0; i < kParts; ++i) {
+#pragma unroll
+                    for (int u = 0; u < kTogether; ++u) {
+                        sum[u][0] += value[i][u].x;
+                        sum[u][1] += value[i][u].y;
+                        sum[u][2] += value[i][u].z;
+                        sum[u][3] += value[i][u].w;
+                    }
+                }
+            }
+#pragma unroll 1
+            for (int u = 0; u < kTogether; ++u) {
+                const int unit = first + u * step;
+                const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
+                const int subtile = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
+                const std::int64_t row =
+                    work.m + warpgroup * Policy::kRows + subtile * kMmaM + warp * 16 + lane / 4;
+                const std::int64_t col = work.n + eight * 8 + lane % 4 * 2;
+                const std::int64_t rows = params_.args.m - row, cols = work.n_end - col;
+                if (unit < kAll && rows > 0 && cols > 0) {
+                    float strip[2][2];
+#pragma unroll
+                    for (int i = 0; i < kTogether; ++i) {  // registers have no run-time index
+                        if (i != u) continue;
+                        strip[0][0] = sum[i][0];
+                        strip[0][1] = sum[i][1];
+                        strip[1][0] = sum[i][2];
+                        strip[1][1] = sum[i][3];
+                    }
+                    output.store(row, 8, static_cast<int>(min(rows, std::int64_t{16})), col,
+                                 static_cast<int>(min(cols, std::int64_t{2})), strip);
+                }
+            }
+        }
+    }
+
     __device__ std::int64_t slot_of(std::int64_t tile, int part, int warpgroup) const {
         return (tile * split_.count + part) * kWarpgroups + warpgroup;
     }
