@@ -111,9 +111,9 @@ class SplitK {
             for (int u = 0; u < kTogether; ++u) {
                 const int unit = first + u * step;
                 const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
-                const int subtile = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
+                const int slab = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
                 const std::int64_t row =
-                    work.m + warpgroup * Policy::kRows + subtile * kMmaM + warp * 16 + lane / 4;
+                    work.m + warpgroup * Policy::kRows + slab * kMmaM + warp * 16 + lane / 4;
                 const std::int64_t col = work.n + eight * 8 + lane % 4 * 2;
                 const std::int64_t rows = params_.args.m - row, cols = work.n_end - col;
                 if (unit < kAll && rows > 0 && cols > 0) {
