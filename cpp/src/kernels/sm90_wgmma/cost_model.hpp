@@ -14,8 +14,17 @@ inline constexpr double kSplitUs = 3.0;                // from partial sums to D
 inline constexpr double kTripUs = 0.9;                 // 16 loads of a reducer at a time, and
 inline constexpr double kSumBytesPerUs = 6e6;          // the bytes of all partial sums
 inline constexpr double kStoreUs = 2.3 / (128 * 128);  // an element of a tile, hidden or not
+inline constexpr double kElementUs = 9.0 / (128 * 256), kElementsSlow = 1.3;
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
+
+// Whether the copy engine can store D (prepare.cpp decides, with the addresses).
+inline bool stores_by_tensor(const ValidProblem& problem) {
+    const Operand& d = problem->d;
+    const int item = size_of(d.dtype);
+    return d.dtype != DType::f64 && d.col_stride == 1 && d.alignment >= 16 &&
+           problem->n * item % 16 == 0 && (problem->m == 1 || d.row_stride * item % 16 == 0);
+}
 
 inline double cost_us(const RowInfo& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
@@ -34,6 +43,12 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
     const double last_k_block_us = rest > sms ? row.k_block_us : row.k_block_alone_us;
     double busy = full_waves * k_blocks * row.k_block_us +
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
+    if (!stores_by_tensor(problem)) {
+        // Single elements take long, and hold up the other consumer's wgmma where there are two
+        // tiles.
+        const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
+        busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementUs;
+    }
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
         busy = std::max(busy, (waves - 1) * row.tile.block_m * row.tile.block_n * kStoreUs);
     }
