@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/math.hpp"
 #include "kernels/device/launch.cuh"
 #include "pack/args.hpp"
 #include "pack/gather.cuh"
@@ -52,8 +53,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     }
 }
 
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Chooses how an operand is packed.
 template <class From, class To>
 void choose_path(OperandArgs& args) {
@@ -67,7 +66,7 @@ void choose_path(OperandArgs& args) {
             aligned = aligned && args.source_batch_stride[dim] % Unit::kElements == 0;
         }
         args.path = aligned ? Path::aligned_rows : Path::rows;
-        args.units = ceil_div(args.inner, Unit::kElements);
+        args.units = divide_up(args.inner, Unit::kElements);
         args.source_skip = args.source_outer_stride * static_cast<int>(sizeof(From)) -
                            args.units * Unit::kReadBytes;
         args.target_skip = (args.target_outer_stride - args.units * Unit::kElements) *
@@ -75,12 +74,12 @@ void choose_path(OperandArgs& args) {
         args.last_bytes = static_cast<int>(args.inner - (args.units - 1) * Unit::kElements) *
                           static_cast<int>(sizeof(From));
         args.units_inverse =
-            static_cast<std::uint32_t>(ceil_div(std::int64_t{1} << 31, args.units));
+            static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, args.units));
     } else {
         using Tile = GatherTile<From, To>;
         args.path = Path::gather;
-        args.tiles_inner = ceil_div(args.inner, Tile::kInner);
-        args.tiles = args.tiles_inner * ceil_div(args.outer, Tile::kOuter);
+        args.tiles_inner = divide_up(args.inner, Tile::kInner);
+        args.tiles = args.tiles_inner * divide_up(args.outer, Tile::kOuter);
         args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
         args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
                                      : kThreads / Tile::kInner * args.source_outer_stride;
@@ -103,8 +102,8 @@ void spread_rows(KernelArgs& args) {
         const std::int64_t in_batch = o.units * o.outer;
         const int most = o.path == Path::aligned_rows ? Unit::kInFlight : Unit::kInFlightUnaligned;
         o.tile_units = kThreads * static_cast<int>(std::min<std::int64_t>(
-                                      std::min(of_a_thread, most), ceil_div(in_batch, kThreads)));
-        o.tiles = ceil_div(in_batch, o.tile_units);
+                                      std::min(of_a_thread, most), divide_up(in_batch, kThreads)));
+        o.tiles = divide_up(in_batch, o.tile_units);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <new>
 #include <string>
 
+#include "core/math.hpp"
 #include "kernels/host/thread_pool.hpp"
 #include "tcgemm/error.hpp"
 
@@ -32,9 +33,6 @@ constexpr double kWorkPerThread = 1e6;
 constexpr int64_t kBlocksPerSlab = 32;
 // Slabs that are summed side by side before they are added to the total: bounds the memory.
 constexpr int64_t kSlabsPerThread = 8;
-
-int64_t ceil_div(int64_t value, int64_t step) { return (value + step - 1) / step; }
-int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * step; }
 
 // Rounding to nearest and subnormals, whatever the calling thread has set (flush to zero, another
 // rounding); gives it back its own settings and flags.
@@ -78,14 +76,14 @@ class Tiling {
         : kernels_(kernels), args_(args) {
         const int64_t tile_bytes = int64_t{kernels.column_bytes} * kernels.tile_cols;
         const int64_t max_cols = kBlockBBytes / tile_bytes * kernels.tile_cols;
-        set_rows(ceil_div(args.m, ceil_div(args.m, kMaxRows)));
-        set_cols(ceil_div(args.n, ceil_div(args.n, max_cols)));
+        set_rows(divide_up(args.m, divide_up(args.m, kMaxRows)));
+        set_cols(divide_up(args.n, divide_up(args.n, max_cols)));
         // Several blocks for each thread, so that one that is held up does not hold up all.
         while (threads > 1 && blocks() < 4 * int64_t{threads}) {
             if (rows_ > kMinRows && (rows_ >= cols_ || cols_ == kernels.tile_cols)) {
-                set_rows(ceil_div(rows_, 2));
+                set_rows(divide_up(rows_, 2));
             } else if (cols_ > kernels.tile_cols) {
-                set_cols(ceil_div(cols_, 2));
+                set_cols(divide_up(cols_, 2));
             } else {
                 break;
             }
@@ -147,11 +145,11 @@ class Tiling {
    private:
     void set_rows(int64_t rows) {
         rows_ = round_up(rows, kernels_.tile_rows);
-        row_blocks_ = ceil_div(args_.m, rows_);
+        row_blocks_ = divide_up(args_.m, rows_);
     }
     void set_cols(int64_t cols) {
         cols_ = round_up(cols, kernels_.tile_cols);
-        col_blocks_ = ceil_div(args_.n, cols_);
+        col_blocks_ = divide_up(args_.n, cols_);
     }
 
     const ModeKernels& kernels_;
@@ -192,7 +190,7 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
     const Tiling tiling(kernels, args, threads);
     const int64_t slab = kernels.k_splittable ? kernels.k_block * kBlocksPerSlab
                                               : std::numeric_limits<int64_t>::max();
-    const int64_t slabs = args.k == 0 ? 0 : kernels.k_splittable ? ceil_div(args.k, slab) : 1;
+    const int64_t slabs = args.k == 0 ? 0 : kernels.k_splittable ? divide_up(args.k, slab) : 1;
     const int64_t lane_bytes = tiling.lanes() * kernels.lane_bytes;
     const std::size_t scratch_bytes =
         args.k == 0 ? 0

@@ -5,13 +5,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm::simt {
-
-constexpr std::int64_t ceil_div(std::int64_t value, std::int64_t by) {
-    return (value + by - 1) / by;
-}
 
 // What the model knows of a kernel row.
 struct KernelCost {
@@ -38,11 +35,11 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1);
-    const double blocks = static_cast<double>(ceil_div(problem->m, kernel.block)) *
-                          static_cast<double>(ceil_div(problem->n, kernel.block)) * batch *
+    const double blocks = static_cast<double>(divide_up(problem->m, kernel.block)) *
+                          static_cast<double>(divide_up(problem->n, kernel.block)) * batch *
                           static_cast<double>(splits);
     const double k_tiles =
-        static_cast<double>(ceil_div(ceil_div(problem->k, kernel.block_k), splits));
+        static_cast<double>(divide_up(divide_up(problem->k, kernel.block_k), splits));
     const double operand_bytes =
         (m + n) * static_cast<double>(problem->k) * batch * kernel.element_bytes;
     const double latency =
@@ -72,7 +69,7 @@ inline Schedule best_schedule(const ValidProblem& problem, const DevicePropertie
     const double partial_bytes = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
                                  static_cast<double>(problem.batch_count()) *
                                  kernel.accumulator_bytes;
-    const std::int64_t k_tiles = ceil_div(problem->k, kernel.block_k);
+    const std::int64_t k_tiles = divide_up(problem->k, kernel.block_k);
     double best = cycles(problem, device, kernel, 1);
     std::int64_t best_splits = 1;
     for (std::int64_t splits = 2;

@@ -37,12 +37,12 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
 
     Work work;
     // The plan's k may have become 0 (alpha = 0): then there is nothing to split.
-    const std::int64_t k_tiles = ceil_div(args.k, Policy::kBlockK);
+    const std::int64_t k_tiles = divide_up(args.k, Policy::kBlockK);
     work.split_length =
-        std::max<std::int64_t>(ceil_div(k_tiles, schedule.split_k), 1) * Policy::kBlockK;
-    work.splits = static_cast<int>(std::max<std::int64_t>(ceil_div(args.k, work.split_length), 1));
-    work.tiles.tiles_m = static_cast<int>(ceil_div(args.m, Policy::kBlock));
-    work.tiles.tiles_n = static_cast<int>(ceil_div(args.n, Policy::kBlock));
+        std::max<std::int64_t>(divide_up(k_tiles, schedule.split_k), 1) * Policy::kBlockK;
+    work.splits = static_cast<int>(std::max<std::int64_t>(divide_up(args.k, work.split_length), 1));
+    work.tiles.tiles_m = static_cast<int>(divide_up(args.m, Policy::kBlock));
+    work.tiles.tiles_n = static_cast<int>(divide_up(args.n, Policy::kBlock));
     work.tiles.slices = args.batch.count * work.splits;
     work.tiles.band = kBand;
     using Loader = typename SharedMemory<Policy>::Loader;
@@ -59,7 +59,7 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     if (work.splits > 1) {
         const std::int64_t outputs = args.m * args.n * args.batch.count;
         const auto reduce_blocks =
-            static_cast<unsigned>(std::min(ceil_div(outputs, 256), kMaxGrid));
+            static_cast<unsigned>(std::min(divide_up(outputs, 256), kMaxGrid));
         reduce_kernel<typename Numbers::Acc, Epilogue>
             <<<reduce_blocks, 256, 0, stream.get()>>>(args, work.splits, epilogue);
         runtime::check_launch("simt reduce_kernel");

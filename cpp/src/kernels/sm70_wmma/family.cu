@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/math.hpp"
 #include "kernels/sm70_wmma/cost_model.hpp"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
@@ -16,8 +17,6 @@ constexpr int kBandRows = 512;
 // The last k-block is summed first: rows of another depth give other bits. The batch-invariant ones
 // are those that the largest problems need.
 constexpr int kInvariantBlockK = 32;
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {

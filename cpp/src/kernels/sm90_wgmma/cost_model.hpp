@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/math.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -77,7 +78,7 @@ inline int invariant_splits(const ValidProblem& problem) {
     constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
     const std::int64_t n = problem.as_given().n;  // as the user sees D
     if (problem->k < kLongK) return 1;
-    const std::int64_t blocks = (n + kColumns - 1) / kColumns;
+    const std::int64_t blocks = divide_up(n, kColumns);
     return static_cast<int>(
         std::max<std::int64_t>(1, std::min(problem->k / kPart, kBlocks / blocks)));
 }

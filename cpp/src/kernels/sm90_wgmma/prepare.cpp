@@ -3,14 +3,12 @@
 #include <atomic>
 #include <chrono>
 
+#include "core/math.hpp"
 #include "core/runtime.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 
 namespace tcgemm::sm90_wgmma {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 // Clusters in a band of tiles that blocks walk together (TileScheduler).
 constexpr int kBandClusters = 8;
@@ -79,7 +77,10 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
 // Whether the copy engine can take D, or C, which may be broadcast over batches.
 bool can_copy(const GemmArgs& args, const MatrixView& view) {
     const int item = size_of(view.dtype);
-    const auto multiple = [&](std::int64_t stride) { return stride * item % 16 == 0; };
+    constexpr std::int64_t kMapLimit = std::int64_t{1} << 40;  // bytes
+    const auto multiple = [&](std::int64_t stride) {
+        return stride * item % 16 == 0 && stride * item < kMapLimit;
+    };
     // It writes 16 bytes at a time, also where the last column ends within them.
     bool can = multiple(args.n) && view.dtype != DType::f64 && view.col_stride == 1 &&
                reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
