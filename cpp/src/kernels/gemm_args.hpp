@@ -28,6 +28,13 @@ struct MatrixView {
     DType dtype = DType::f32;
 };
 
+// Of an operand of 16-bit elements that vectors of 16 bytes can be loaded from: columns are
+// contiguous, with rows that start where a vector may; otherwise the rows are.
+inline bool is_row_major(const MatrixView& view, std::int64_t rows) {
+    constexpr std::int64_t kVector = 8;  // elements in 16 bytes
+    return view.col_stride == 1 && (rows == 1 || view.row_stride % kVector == 0);
+}
+
 struct GemmArgs {
     std::int64_t m = 0, n = 0, k = 0;  // k = 0 where alpha = 0: A and B are not read then
     BatchShape batch;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/math.hpp"
+#include "kernels/rejects.hpp"
 #include "kernels/sm70_wmma/cost_model.hpp"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
@@ -26,20 +27,12 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "needs tensor cores (compute capability 7.0), the device has " +
                std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     }
-    if (problem.compute_dtype() != DType::f16) {
-        return std::string("multiplies float16, the problem asks for ") +
-               name(problem.compute_dtype());
-    }
-    if (problem->accumulate != kAccumulate) {
-        return std::string("accumulates in ") + name(kAccumulate) + ", the problem asks for " +
-               name(problem->accumulate);
+    if (std::string reason = rejects_mode(problem, DType::f16, kAccumulate); !reason.empty()) {
+        return reason;
     }
     if (problem.batch_invariant() && Row::tile.block_k != kInvariantBlockK) {
         return "sums K in blocks of " + std::to_string(Row::tile.block_k) +
                ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
-    }
-    if (problem->epilogue != Epilogue::linear) {
-        return std::string("has no epilogue ") + name(problem->epilogue);
     }
     const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
     const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
@@ -58,12 +51,6 @@ template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us}, problem,
                         device);
-}
-
-// Columns contiguous, with rows that start where 16-byte loads may; otherwise the rows are.
-bool is_row_major(const MatrixView& view, std::int64_t rows) {
-    constexpr std::int64_t kVector = 8;  // halves in 16 bytes
-    return view.col_stride == 1 && (rows == 1 || view.row_stride % kVector == 0);
 }
 
 template <class Row>

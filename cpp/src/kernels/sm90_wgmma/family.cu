@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/runtime.hpp"
+#include "kernels/rejects.hpp"
 #include "kernels/sm90_wgmma/cost_model.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/rows.hpp"
@@ -27,16 +28,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "needs a Hopper GPU (compute capability 9.0), the device has " +
                std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     }
-    if (problem.compute_dtype() != element<Row>()) {
-        return std::string("multiplies ") + name(element<Row>()) + ", the problem asks for " +
-               name(problem.compute_dtype());
-    }
-    if (problem->accumulate != accumulate<Row>()) {
-        return std::string("accumulates in ") + name(accumulate<Row>()) +
-               ", the problem asks for " + name(problem->accumulate);
-    }
-    if (problem->epilogue != Epilogue::linear) {
-        return std::string("has no epilogue ") + name(problem->epilogue);
+    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>());
+        !reason.empty()) {
+        return reason;
     }
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
     const std::pair<const char*, std::int64_t> extents[] = {
@@ -62,11 +56,6 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     return schedule_row(row_info<Row>(), problem, device);
 }
 
-// Columns contiguous, with rows that start at multiples of 16 bytes; otherwise the rows are.
-bool is_row_major(const MatrixView& view, std::int64_t rows) {
-    return view.col_stride == 1 && (rows == 1 || view.row_stride % 8 == 0);
-}
-
 // A product of each matrix of the outermost batch dimension.
 GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
     GemmArgs inner = args;
@@ -85,8 +74,8 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    if (args.batch.rank >
-        kBatchDims) {  // a launch each; they share the workspace one after another
+    if (args.batch.rank > kBatchDims) {
+        // A launch for each; they use the workspace one after another.
         for (std::int64_t i = 0; i < args.batch.extent[0]; ++i) {
             launch<Row>(at_outermost(args, i), schedule, stream);
         }
