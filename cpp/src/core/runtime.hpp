@@ -41,11 +41,12 @@ float elapsed_ms(EventHandle start, EventHandle stop);
 // How the copy engine of sm_90 sees a tensor: up to five dimensions, the inner one contiguous;
 // boxes of inner x outer elements lie in shared memory with rows of 128 bytes, swizzled. Elements
 // outside are read as 0 and not written.
+inline constexpr std::int64_t kTensorMapStrides = std::int64_t{1} << 40;  // bytes; all are less
 struct TensorMapShape {
     void* address = nullptr;            // a multiple of 16
     int element_bytes = 2;              // 2 or 4
     std::int64_t extent[5] = {};        // elements
-    std::int64_t stride_bytes[4] = {};  // of dimensions 1 to 4; multiples of 16, below 2^40
+    std::int64_t stride_bytes[4] = {};  // of dimensions 1 to 4; multiples of 16
     int box[2] = {};                    // elements, at most 256; the inner one fills 128 bytes
 };
 // Writes the 128 bytes of a CUtensorMap, aligned to 64. Throws CudaError.

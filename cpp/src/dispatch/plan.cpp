@@ -48,8 +48,9 @@ bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_
                                       std::int64_t lowest = 1) {
         if (extent <= 1) return true;
         const std::int64_t bytes = stride * size_of(operand.dtype);
-        constexpr std::int64_t kMapLimit = std::int64_t{1} << 40;
-        if (needs.tensor_map && (stride < lowest || bytes >= kMapLimit)) return false;
+        if (needs.tensor_map && (stride < lowest || bytes >= runtime::kTensorMapStrides)) {
+            return false;
+        }
         return bytes % needs.vector_bytes == 0;
     };
     const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);

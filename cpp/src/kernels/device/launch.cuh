@@ -53,11 +53,7 @@ inline bool can_overlap(int device) {
         int version = 0;
         return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12030;
     }();
-    int major = 0;
-    return driver_can &&
-           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major >= 9;
+    return driver_can && properties(Device::cuda(device)).cc_major >= 9;
 }
 
 // More than 48 KB is an opt-in of each kernel on each device. The last one is remembered: asking

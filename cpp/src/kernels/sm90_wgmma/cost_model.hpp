@@ -19,16 +19,9 @@ inline constexpr double kElementUs = 9.0 / (128 * 256), kElementsSlow = 1.3;
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
-// Whether the copy engine can store D (prepare.cpp decides, with the addresses).
-inline bool stores_by_tensor(const ValidProblem& problem) {
-    const Operand& d = problem->d;
-    const int item = size_of(d.dtype);
-    return d.dtype != DType::f64 && d.col_stride == 1 && d.alignment >= 16 &&
-           problem->n * item % 16 == 0 && (problem->m == 1 || d.row_stride * item % 16 == 0);
-}
-
-inline double cost_us(const RowInfo& row, const ValidProblem& problem,
-                      const DeviceProperties& device, int splits) {
+// What a split needs and costs.
+inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
+                              const DeviceProperties& device, int splits) {
     const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
                                             problem.batch_count(), splits, device.sm_count);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -36,6 +29,7 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
     const double tiles = static_cast<double>(arrangement.tiles()) * batch * splits;
+    const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;  // of a tile
     const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / splits);
 
     // All slots are at work but in the last wave.
@@ -44,14 +38,15 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
     const double last_k_block_us = rest > sms ? row.k_block_us : row.k_block_alone_us;
     double busy = full_waves * k_blocks * row.k_block_us +
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
-    if (!stores_by_tensor(problem)) {
+    const Operand& d = problem->d;
+    if (d.alignment < 16 ||
+        !is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
         // Single elements take long, and hold up the other consumer's wgmma where there are two
         // tiles.
-        const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
         busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementUs;
     }
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
-        busy = std::max(busy, (waves - 1) * row.tile.block_m * row.tile.block_n * kStoreUs);
+        busy = std::max(busy, (waves - 1) * elements * kStoreUs);
     }
     // Several rows (or columns) of tiles read B (or A) at different times: what does not fit into
     // L2 comes from memory again, about every other time.
@@ -61,14 +56,18 @@ inline double cost_us(const RowInfo& row, const ValidProblem& problem,
     const double again_b = fits || arrangement.clusters_m == 1 || full_waves >= 1 ? 1 : 1.5;
     const double bytes =
         a_bytes * again_a + b_bytes * again_b + size_of(problem->d.dtype) * m * n * batch;
-    double total = row.start_us + std::max(busy, bytes / kBytesPerUs);
+    Schedule schedule;
+    schedule.split_k = splits;
+    schedule.cost_us = row.start_us + std::max(busy, bytes / kBytesPerUs);
     if (splits > 1) {
-        const int reducers = split_layout(row, arrangement, problem.batch_count(), splits).reducers;
-        const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
-        const double loads = elements / (64 * 8) / reducers * splits;  // of a thread; see SplitK
-        total += kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
+        const SplitLayout layout = split_layout(row, arrangement, problem.batch_count(), splits);
+        // Of a thread; see SplitK.
+        const double loads = static_cast<double>(layout.units) / layout.reducers * splits;
+        schedule.workspace_bytes = layout.bytes;
+        schedule.cost_us +=
+            kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
     }
-    return total;
+    return schedule;
 }
 
 // Where a row's bits must not depend on M or the batch: a split for those long K that one block
@@ -86,20 +85,14 @@ inline int invariant_splits(const ValidProblem& problem) {
 // The split with the least cost.
 inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    const auto with_split = [&](int splits) {
-        const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
-                                                problem.batch_count(), splits, device.sm_count);
-        const std::int64_t batches = problem.batch_count();
-        const std::size_t bytes =
-            splits > 1 ? split_layout(row, arrangement, batches, splits).bytes : 0;
-        return Schedule{splits, bytes, cost_us(row, problem, device, splits)};
-    };
-    if (problem.batch_invariant()) return with_split(invariant_splits(problem));
-    Schedule best = with_split(1);
+    if (problem.batch_invariant()) {
+        return schedule_with(row, problem, device, invariant_splits(problem));
+    }
+    Schedule best = schedule_with(row, problem, device, 1);
     for (int splits = 2;
          splits <= kMaxSplits && problem->k >= std::int64_t{splits} * kMinPartBlocks * kBlockK;
          splits += std::max(1, splits / 8)) {
-        const Schedule candidate = with_split(splits);
+        const Schedule candidate = schedule_with(row, problem, device, splits);
         if (static_cast<double>(candidate.workspace_bytes) > kMaxWorkspaceBytes) break;
         if (candidate.cost_us < best.cost_us) best = candidate;
     }

@@ -10,11 +10,11 @@ namespace tcgemm::sm90_wgmma {
 
 template <class Policy>
 class TileStore {
-    static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kBlockN / 2;
+    static constexpr int kSubtiles = Policy::kSubtiles;
     using Linear = epilogue::Linear<float>;
 
    public:
-    using Sums = float[kSubtiles][kSums];
+    using Sums = typename Policy::Sums;
 
     // `row`: the warpgroup's first, within the tile.
     __device__ TileStore(const Params& params, SharedMemory<Policy> shared, int consumer, int row)

@@ -60,7 +60,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             multiplier.skip(work.blocks);
             continue;
         }
-        typename Multiplier<Policy>::Sums sums;
+        typename Policy::Sums sums;
         store.prefetch(work);
         multiplier.run(work.blocks, sums);
         if (params.split.count > 1) {

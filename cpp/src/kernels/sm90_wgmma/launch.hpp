@@ -39,8 +39,13 @@ struct Arrangement {
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
                     std::int64_t batches, int split_k, int sm_count);
 
+// Whether the copy engine can store D, or load C, as far as strides and sizes tell.
+bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
+                      std::int64_t col_stride);
+
 // The workspace of a split product: flags, then partial sums.
 struct SplitLayout {
+    int units;     // that a tile's sums are added up in; see SplitK
     int reducers;  // blocks for each tile
     std::size_t flag_bytes, bytes;
 };

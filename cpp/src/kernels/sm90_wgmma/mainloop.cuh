@@ -112,8 +112,7 @@ class Multiplier {
     static constexpr int kSubtiles = Policy::kSubtiles;
 
    public:
-    // What a thread holds of the warpgroup's rows of a tile; see Wgmma for the places.
-    using Sums = float[kSubtiles][Policy::kBlockN / 2];
+    using Sums = typename Policy::Sums;
 
     // `row`: the warpgroup's first, within the tile.
     __device__ Multiplier(const Params& params, SharedMemory<Policy> shared, int group, int row)

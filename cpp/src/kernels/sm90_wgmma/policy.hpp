@@ -46,6 +46,9 @@ struct Policy {
     static constexpr int kWarpgroupsPerTile = kConsumers / kGroups;
     static constexpr int kRows = kBlockM / kWarpgroupsPerTile;  // of a warpgroup
     static constexpr int kSubtiles = kRows / kMmaM;
+    // What a thread holds of the warpgroup's rows of a tile; see ptx::Wgmma for the places.
+    static constexpr int kSums = kBlockN / 2;  // of 64 rows
+    using Sums = float[kSubtiles][kSums];
     static constexpr int kBytesA = kBlockM * kBlockK * 2, kBytesB = kBlockN * kBlockK * 2;
     // k-blocks that come and go together: a small tile's wgmma are done sooner than a barrier and
     // the issue of the next ones take. Two blocks on an SM hide that from each other.

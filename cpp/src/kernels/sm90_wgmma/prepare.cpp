@@ -74,19 +74,18 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     if (args.k > 0) runtime::encode_tensor_map(&map, shape);
 }
 
+bool is_tensor_stride(std::int64_t stride, DType dtype) {
+    const std::int64_t bytes = stride * size_of(dtype);
+    return bytes % 16 == 0 && bytes < runtime::kTensorMapStrides;
+}
+
 // Whether the copy engine can take D, or C, which may be broadcast over batches.
 bool can_copy(const GemmArgs& args, const MatrixView& view) {
-    const int item = size_of(view.dtype);
-    constexpr std::int64_t kMapLimit = std::int64_t{1} << 40;  // bytes
-    const auto multiple = [&](std::int64_t stride) {
-        return stride * item % 16 == 0 && stride * item < kMapLimit;
-    };
-    // It writes 16 bytes at a time, also where the last column ends within them.
-    bool can = multiple(args.n) && view.dtype != DType::f64 && view.col_stride == 1 &&
-               reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
-               (args.m == 1 || (view.row_stride > 0 && multiple(view.row_stride)));
+    bool can = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+               is_tensor_matrix(view.dtype, args.m, args.n, view.row_stride, view.col_stride);
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        can = can && view.batch_stride[dim] >= 0 && multiple(view.batch_stride[dim]);
+        const std::int64_t stride = view.batch_stride[dim];
+        can = can && stride >= 0 && is_tensor_stride(stride, view.dtype);
     }
     return can;
 }
@@ -115,6 +114,13 @@ void plan_stores(const GemmArgs& args, Params& params) {
 }
 
 }  // namespace
+
+bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
+                      std::int64_t col_stride) {
+    // The copy engine writes 16 bytes at a time, also where the last column ends within them.
+    return dtype != DType::f64 && col_stride == 1 && n * size_of(dtype) % 16 == 0 &&
+           (m == 1 || (row_stride > 0 && is_tensor_stride(row_stride, dtype)));
+}
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
                     std::int64_t batches, int split_k, int sm_count) {
@@ -154,6 +160,7 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
     const std::int64_t units = elements / (64 * 8);  // see SplitK
     const int warpgroups = row.ping_pong ? 1 : row.consumers;
     SplitLayout layout;
+    layout.units = static_cast<int>(units);
     layout.reducers = static_cast<int>(std::clamp<std::int64_t>(kReducers / tiles, 1, units));
     layout.flag_bytes = static_cast<std::size_t>(
         round_up(slots * warpgroups * layout.reducers * 8, kFlagsAlignment));

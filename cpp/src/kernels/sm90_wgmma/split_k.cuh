@@ -14,12 +14,12 @@ namespace tcgemm::sm90_wgmma {
 // can launch the same epoch again.
 template <class Policy>
 class SplitK {
-    static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kBlockN / 2;
+    static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kSums;
     static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
     static constexpr int kUnits = kSubtiles * kSums / 4;  // of a warpgroup
 
    public:
-    using Sums = float[kSubtiles][kSums];
+    using Sums = typename Policy::Sums;
 
     __device__ explicit SplitK(const Params& params) : params_(params), split_(params.split) {}
 
