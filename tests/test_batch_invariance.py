@@ -164,19 +164,15 @@ def test_d03_kernels_that_take_a_batch_invariant_product_agree(lab, mode, rng, m
     problems = [data.signed(rng, mode, (150, k), (k, n)) for n, k in ((N, K), (300, 130), (1, 9))]
     how = {"out_dtype": mode.sum_output, **HOW}
     expected = [bits_of(lab.prepare(mode, a, b, **how).execute()) for a, b in problems]
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
     accepted = 0
-    for kernel in tcgemm.kernels():
-        if kernel["family"] != lab.family:
-            continue
-        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+    for kernel in lab.force_each(monkeypatch):
         for (a, b), bits in zip(problems, expected, strict=True):
             try:
                 run = lab.prepare(mode, a, b, **how)
             except tcgemm.NoKernelError:
                 continue
             accepted += 1
-            assert (bits_of(run.execute()) == bits).all(), kernel["name"]
+            assert (bits_of(run.execute()) == bits).all(), kernel
     assert accepted >= len(problems)
 
 

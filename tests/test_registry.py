@@ -52,11 +52,7 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
     """Every kernel of the family multiplies right, not only those that selection prefers."""
     rng = np.random.default_rng(5)
     ran = set()
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
-    for kernel in tcgemm.kernels():
-        if kernel["family"] != lab.family:
-            continue
-        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+    for kernel in lab.force_each(monkeypatch):
         for name in FAMILY_MODES[lab.family]:
             mode = MODES[name]
             for out in mode.outputs:
@@ -67,8 +63,8 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
                         done = lab.check(mode, a, b, out_dtype=out, expect="exact")
                     except tcgemm.NoKernelError:
                         continue
-                    assert done.kernel == kernel["name"]
-                    ran.add(kernel["name"])
+                    assert done.kernel == kernel
+                    ran.add(kernel)
     assert ran == {k["name"] for k in tcgemm.kernels() if k["family"] == lab.family}
 
 

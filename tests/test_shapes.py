@@ -218,12 +218,8 @@ def test_c_of_more_tiles_than_blocks(lab, mode, rng, monkeypatch):
     rows = list(range(0, m, 7))
     a, b = data.integers(rng, mode, (batch, m, k), (batch, k, n))
     outs = itertools.cycle(mode.outputs)
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
     accepted = 0
-    for kernel in tcgemm.kernels():
-        if kernel["family"] != lab.family:
-            continue
-        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+    for _ in lab.force_each(monkeypatch):
         out = next(outs)
         how = {"alpha": 2, "beta": 3, "out_dtype": out, "expect": "exact", "rows": rows}
         c = round_to(rng.integers(-8, 8, (batch, m, n)), out)

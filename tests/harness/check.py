@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,14 @@ class Lab:
     @property
     def on_gpu(self) -> bool:
         return self.family != "host"
+
+    def force_each(self, monkeypatch: Any) -> Iterator[str]:
+        """Forces the kernels of the family one after the other; yields their names."""
+        monkeypatch.delenv("TCGEMM_FORCE_FAMILY")
+        for kernel in self.library.kernels():
+            if kernel["family"] == self.family:
+                monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel["name"])
+                yield kernel["name"]
 
     def place(
         self,
