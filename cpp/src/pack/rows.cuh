@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/device/realign.cuh"
 #include "kernels/device/vector.cuh"
 #include "pack/args.hpp"
 #include "pack/convert.cuh"
@@ -24,39 +25,6 @@ struct RowsUnit {
     static constexpr int kInFlight = 8;
     static constexpr int kInFlightUnaligned = 4;  // each reads two
 };
-
-template <int kWords>
-struct alignas(4 * kWords) Words {
-    std::uint32_t word[kWords];
-};
-
-// The bytes from `shift` on of low and high, as long as one of them. Elements never lie across
-// units of their own size, so that shifts are multiples of it.
-template <int kElementBytes, int kWords>
-__device__ __forceinline__ Words<kWords> realign(const Words<kWords>& low,
-                                                 const Words<kWords>& high, unsigned shift) {
-    std::uint32_t word[2 * kWords];
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-        word[i] = low.word[i];
-        word[kWords + i] = high.word[i];
-    }
-    // Moved by a power of two of words after the other: registers have no index at run time.
-#pragma unroll
-    for (int by = kWords / 2; by > 0 && 4 * by >= kElementBytes; by /= 2) {
-#pragma unroll
-        for (int i = 0; i < kWords + by; ++i) {
-            word[i] = (shift & 4u * by) != 0 ? word[i + by] : word[i];
-        }
-    }
-    Words<kWords> result;
-#pragma unroll
-    for (int i = 0; i < kWords; ++i) {
-        result.word[i] =
-            kElementBytes >= 4 ? word[i] : __funnelshift_r(word[i], word[i + 1], 8 * (shift & 3));
-    }
-    return result;
-}
 
 // Where a thread's units lie. They are counted from the tile's first, all rows on end.
 struct RowsPlace {
@@ -80,7 +48,7 @@ template <class From, class To, bool kAligned, int kInFlight>
 __device__ __forceinline__ void pack_rows(const OperandArgs& args, std::int64_t index,
                                           const From* source, To* target) {
     using Unit = RowsUnit<From, To>;
-    using Read = Words<Unit::kWords>;
+    using Read = device::Words<Unit::kWords>;
     using Write = device::Vector<To, Unit::kElements>;
 
     const std::int64_t first = index * args.tile_units;
@@ -124,7 +92,7 @@ __device__ __forceinline__ void pack_rows(const OperandArgs& args, std::int64_t 
             const unsigned shift =
                 static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(from)) +
                 static_cast<unsigned>(row) * static_cast<unsigned>(args.source_skip);
-            low[j] = realign<sizeof(From)>(low[j], high[j], shift % Unit::kReadBytes);
+            low[j] = device::realign<sizeof(From)>(low[j], high[j], shift % Unit::kReadBytes);
         }
         From value[Unit::kElements];
         static_assert(sizeof(value) == sizeof(low[j]));
