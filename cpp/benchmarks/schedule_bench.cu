@@ -3,7 +3,9 @@
 //
 //   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
 //
-// A shape is MxNxK, "/B" behind it: B batches. FP32 output: f16:f32 as the dtype.
+// A split of c4: four blocks of a cluster. The error: the largest difference from what the first
+// row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. FP32
+// output: f16:f32 as the dtype.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -46,6 +48,22 @@ __global__ void fill(T* data, std::int64_t count) {
     for (std::int64_t i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll) {
         data[i] = static_cast<T>(normal(static_cast<std::uint64_t>(i)));
     }
+}
+
+// The largest |value - reference|, and the largest |reference|, as bits of non-negative floats.
+struct Difference {
+    int error = 0, size = 0;
+};
+template <class T>
+__global__ void compare(const T* value, const T* reference, std::int64_t count, Difference* most) {
+    float error = 0, size = 0;
+    for (std::int64_t i = blockIdx.x * 256ll + threadIdx.x; i < count; i += gridDim.x * 256ll) {
+        const auto is = static_cast<float>(value[i]), should = static_cast<float>(reference[i]);
+        error = is == is ? fmaxf(error, fabsf(is - should)) : INFINITY;
+        size = fmaxf(size, fabsf(should));
+    }
+    atomicMax(&most->error, __float_as_int(error));
+    atomicMax(&most->size, __float_as_int(size));
 }
 
 struct Shape {
@@ -92,10 +110,13 @@ int main(int argc, char** argv) {
     const int item = 2;
     const DeviceProperties& device = properties(Device::cuda(0));
     constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
-    char *pool = nullptr, *workspace = nullptr, *output = nullptr;
+    char *pool = nullptr, *workspace = nullptr, *output = nullptr, *reference = nullptr;
+    Difference* difference = nullptr;
     CHECK(cudaMalloc(&pool, kPool));
     CHECK(cudaMalloc(&workspace, kWorkspace));
     CHECK(cudaMalloc(&output, kOutput));
+    CHECK(cudaMalloc(&reference, kOutput));
+    CHECK(cudaMallocManaged(&difference, sizeof(Difference)));
     if (dtype == DType::bf16) {
         fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
     } else {
@@ -108,7 +129,7 @@ int main(int argc, char** argv) {
     CHECK(cudaEventCreate(&stop));
     CHECK(cudaDeviceSynchronize());
 
-    std::printf("shape\tkernel\tsplit\tchosen\tmodel_us\tus\ttflops\n");
+    std::printf("shape\tkernel\tsplit\tchosen\tmodel_us\tus\ttflops\terror\n");
     for (int arg = 4; arg < argc; ++arg) {
         const Shape shape = parse(argv[arg]);
         GemmProblem problem;
@@ -136,13 +157,48 @@ int main(int argc, char** argv) {
         problem.b = operand(args.b);
         problem.c = problem.d = operand(args.d);
         const ValidProblem valid = ValidProblem::check(problem);
+        // Of the first operands: what the first row computes, unsplit, and whether others agree.
+        const std::int64_t d_count = shape.m * shape.n * shape.batch;
+        bool has_reference = false;
+        const auto error = [&] {
+            if (!has_reference) {
+                CHECK(cudaMemcpyAsync(reference, output, d_count * size_of(result),
+                                      cudaMemcpyDeviceToDevice, stream));
+                has_reference = true;
+            }
+            *difference = {};
+            const auto compare_as = [&](auto* type) {
+                using T = std::remove_pointer_t<decltype(type)>;
+                compare<<<1024, 256, 0, stream>>>(reinterpret_cast<const T*>(output),
+                                                  reinterpret_cast<const T*>(reference), d_count,
+                                                  difference);
+            };
+            if (result == DType::f32) {
+                compare_as(static_cast<float*>(nullptr));
+            } else if (result == DType::bf16) {
+                compare_as(static_cast<__nv_bfloat16*>(nullptr));
+            } else {
+                compare_as(static_cast<__half*>(nullptr));
+            }
+            CHECK(cudaStreamSynchronize(stream));
+            float error = 0, size = 0;
+            std::memcpy(&error, &difference->error, sizeof(error));
+            std::memcpy(&size, &difference->size, sizeof(size));
+            return error / size;
+        };
         for (const RegisteredFamily& entry : registered_families()) {
             if (family != entry.name) continue;
             for (int row = 0; row < entry.family->kernel_count; ++row) {
                 const KernelInfo& kernel = entry.family->kernels[row];
                 if (!kernel.rejects(valid, device).empty()) continue;
                 const Schedule chosen = kernel.schedule(valid, device);
-                std::vector<int> splits = {1};
+                std::vector<Schedule> schedules = {{}};
+                const auto add = [&](int split, bool in_cluster) {
+                    Schedule schedule = chosen;
+                    schedule.split_k = split;
+                    schedule.in_cluster = in_cluster;
+                    schedules.push_back(schedule);
+                };
                 for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
                     const double bytes = 4.3 * s * ((shape.m + 255) / 256 * 256.0) *
                                          ((shape.n + 255) / 256 * 256.0) * shape.batch;
@@ -150,14 +206,19 @@ int main(int argc, char** argv) {
                         (shape.m + kernel.tile.block_m - 1) / kernel.tile.block_m *
                         ((shape.n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
                     if (s * 128 <= shape.k && bytes < kWorkspace && blocks <= 2 * device.sm_count)
-                        splits.push_back(s);
+                        add(s, false);
                 }
-                if (std::find(splits.begin(), splits.end(), chosen.split_k) == splits.end()) {
-                    splits.push_back(chosen.split_k);
+                for (int s : {2, 4, 8}) {
+                    if (family == "sm90_wgmma" && s * 128 <= shape.k) add(s, true);
                 }
-                for (const int split : splits) {
-                    Schedule schedule = chosen;
-                    schedule.split_k = split;
+                const auto is_chosen = [&](const Schedule& schedule) {
+                    return schedule.split_k == chosen.split_k &&
+                           schedule.in_cluster == chosen.in_cluster;
+                };
+                if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
+                    schedules.push_back(chosen);
+                }
+                for (const Schedule& schedule : schedules) {
                     int next = 0;
                     const auto run = [&](int times) {
                         for (int i = 0; i < times; ++i) {
@@ -187,7 +248,9 @@ int main(int argc, char** argv) {
                         CHECK(cudaEventElapsedTime(&ms, start, stop));
                         return 1e3 * ms / times;
                     };
+                    CHECK(cudaMemsetAsync(output, 0xff, d_count * size_of(result), stream));
                     run(1);
+                    const float its_error = error();
                     cudaGraphExec_t graph = captured(3);
                     timed(graph, 3);
                     const double guess = timed(graph, 3);
@@ -199,9 +262,10 @@ int main(int argc, char** argv) {
                     CHECK(cudaGraphExecDestroy(graph));
                     std::sort(rounds.begin(), rounds.end());
                     const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
-                    std::printf("%s\t%s\t%d\t%d\t%.2f\t%.2f\t%.1f\n", argv[arg], kernel.name, split,
-                                split == chosen.split_k, chosen.cost_us, rounds[1],
-                                flop / rounds[1] * 1e-6);
+                    std::printf("%s\t%s\t%s%d\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
+                                kernel.name, schedule.in_cluster ? "c" : "", schedule.split_k,
+                                is_chosen(schedule), chosen.cost_us, rounds[1],
+                                flop / rounds[1] * 1e-6, its_error);
                     std::fflush(stdout);
                 }
             }
