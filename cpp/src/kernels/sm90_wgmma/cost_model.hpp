@@ -10,27 +10,31 @@
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
-inline constexpr double kBytesPerUs = 4.2e6;           // of memory
-inline constexpr double kSplitUs = 3.0;                // from partial sums to D, besides
-inline constexpr double kTripUs = 0.9;                 // 16 loads of a reducer at a time, and
-inline constexpr double kSumBytesPerUs = 6e6;          // the bytes of all partial sums
-inline constexpr double kStoreUs = 2.3 / (128 * 128);  // an element of a tile, hidden or not
-inline constexpr double kElementUs = 9.0 / (128 * 256), kElementsSlow = 1.3;
+inline constexpr double kBytesPerUs = 4.2e6, kSmBytesPerUs = 7e4;  // of memory, to an SM
+inline constexpr double kAgain = 0.35;         // of that time for each further read, mostly from L2
+inline constexpr double kSplitUs = 3.0;        // from partial sums in a workspace to D, besides
+inline constexpr double kTripUs = 0.9;         // 16 loads of a reducer at a time, and
+inline constexpr double kSumBytesPerUs = 6e6;  // the bytes of all partial sums
+inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
+// The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
+inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
+inline constexpr double kRowsUs = 1.5 / (128 * 256), kElementsUs = 9.0 / (128 * 256);
+inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
 // What a split needs and costs.
 inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
-                              const DeviceProperties& device, int splits) {
+                              const DeviceProperties& device, const Split& split) {
     const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
-                                            problem.batch_count(), splits, device.sm_count);
+                                            problem.batch_count(), split, device.sm_count);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
-    const double tiles = static_cast<double>(arrangement.tiles()) * batch * splits;
+    const double tiles = static_cast<double>(arrangement.tiles()) * batch * split.count;
     const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;  // of a tile
-    const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / splits);
+    const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / split.count);
 
     // All slots are at work but in the last wave.
     const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
@@ -39,30 +43,47 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
     double busy = full_waves * k_blocks * row.k_block_us +
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
     const Operand& d = problem->d;
-    if (d.alignment < 16 ||
-        !is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
-        // Single elements take long, and hold up the other consumer's wgmma where there are two
-        // tiles.
-        busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementUs;
+    double store_us = kTileStoreUs + elements * kStoreUs;
+    if (d.alignment >= 16 &&
+        is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
+        // hidden behind the next tile, or part of tile_us
+    } else if (can_store_rows(d.dtype, d.col_stride)) {
+        store_us += elements * kRowsUs;
+        busy += (row.ping_pong ? 1 : waves) * elements * kRowsUs;
+    } else {
+        store_us += elements * kElementsUs;
+        busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementsUs;
     }
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
-        busy = std::max(busy, (waves - 1) * elements * kStoreUs);
+        busy = std::max(busy, (waves - 1) * store_us);
     }
-    // Several rows (or columns) of tiles read B (or A) at different times: what does not fit into
-    // L2 comes from memory again, about every other time.
+    // Several columns (rows) of tiles read A (B), at about the same time where K is split.
+    // Otherwise what does not fit into L2 comes from memory again, about every other time.
     const double a_bytes = 2 * m * k * batch, b_bytes = 2 * n * k * batch;
-    const bool fits = a_bytes + b_bytes < static_cast<double>(device.l2_bytes);
-    const double again_a = fits || arrangement.tiles_n == 1 || full_waves >= 1 ? 1 : 1.5;
-    const double again_b = fits || arrangement.clusters_m == 1 || full_waves >= 1 ? 1 : 1.5;
-    const double bytes =
-        a_bytes * again_a + b_bytes * again_b + size_of(problem->d.dtype) * m * n * batch;
+    const auto l2_bytes = static_cast<double>(device.l2_bytes);
+    const auto again = [&](double operand_bytes, std::int64_t reads) {
+        if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
+        if (split.count == 1) return full_waves >= 1 ? 1 : 1.5;
+        return operand_bytes < l2_bytes / 4 ? 1 : 1 + kAgain * static_cast<double>(reads - 1);
+    };
+    // Columns of B's boxes that belong to the next tile.
+    const double beside = problem->b.col_stride == 1 ? std::max(0, kBoxMn - arrangement.n_step) : 0;
+    const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
+                         b_bytes * again(b_bytes, arrangement.clusters_m) *
+                             (1 + kAgain * beside / arrangement.n_step) +
+                         size_of(problem->d.dtype) * m * n * batch;
     Schedule schedule;
-    schedule.split_k = splits;
-    schedule.cost_us = row.start_us + std::max(busy, bytes / kBytesPerUs);
-    if (splits > 1) {
-        const SplitLayout layout = split_layout(row, arrangement, problem.batch_count(), splits);
-        // Of a thread; see SplitK.
-        const double loads = static_cast<double>(layout.units) / layout.reducers * splits;
+    schedule.split_k = split.count;
+    schedule.in_cluster = split.in_cluster;
+    const double bytes_per_us = std::min(kBytesPerUs, std::min(tiles, sms) * kSmBytesPerUs);
+    schedule.cost_us = row.start_us + std::max(busy, bytes / bytes_per_us);
+    if (split.in_cluster) {
+        schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
+    } else if (split.count > 1) {
+        const SplitLayout layout =
+            split_layout(row, arrangement, problem.batch_count(), split.count);
+        // Of a thread; see GridSplit.
+        const double loads = static_cast<double>(layout.units) / layout.reducers * split.count;
         schedule.workspace_bytes = layout.bytes;
         schedule.cost_us +=
             kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
@@ -86,14 +107,25 @@ inline int invariant_splits(const ValidProblem& problem) {
 inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
     if (problem.batch_invariant()) {
-        return schedule_with(row, problem, device, invariant_splits(problem));
+        return schedule_with(row, problem, device, {invariant_splits(problem), false});
     }
-    Schedule best = schedule_with(row, problem, device, 1);
-    for (int splits = 2;
-         splits <= kMaxSplits && problem->k >= std::int64_t{splits} * kMinPartBlocks * kBlockK;
+    Schedule best = schedule_with(row, problem, device, {});
+    const auto longest = problem->k / (kMinPartBlocks * kBlockK);  // splits
+    for (int splits = 2; splits <= kMaxSplits && splits <= longest;
          splits += std::max(1, splits / 8)) {
-        const Schedule candidate = schedule_with(row, problem, device, splits);
+        const Schedule candidate = schedule_with(row, problem, device, {splits, false});
         if (static_cast<double>(candidate.workspace_bytes) > kMaxWorkspaceBytes) break;
+        if (candidate.cost_us < best.cost_us) best = candidate;
+    }
+    // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
+    // leave too many SMs idle.
+    constexpr Split kPair = {2, true};
+    const std::int64_t tiles = arrange(row, problem->m, problem->n, problem->k,
+                                       problem.batch_count(), kPair, device.sm_count)
+                                   .tiles();
+    const std::int64_t slots = std::int64_t{device.sm_count} * row.blocks_per_sm;
+    if (kPair.count <= longest && tiles * problem.batch_count() <= slots / kPair.count) {
+        const Schedule candidate = schedule_with(row, problem, device, kPair);
         if (candidate.cost_us < best.cost_us) best = candidate;
     }
     return best;

@@ -4,7 +4,7 @@
 
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/epilogue/store.cuh"
-#include "kernels/sm90_wgmma/pipeline.cuh"
+#include "kernels/sm90_wgmma/row_store.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -23,7 +23,7 @@ class TileStore {
     // Sets off for a tile's first boxes of C: they come while the tile is multiplied. Each call is
     // followed by run() on the same work.
     __device__ __forceinline__ void prefetch(const Work& work) const {
-        if (!params_.stores_by_tensor || !params_.epilogue.reads_c()) return;
+        if (params_.store != Store::tensor || !params_.epilogue.reads_c()) return;
         if (thread_in_warpgroup() != 0) return;
         if (params_.args.d.dtype == DType::f32) {
             load_first_boxes<float>(work);
@@ -33,8 +33,11 @@ class TileStore {
     }
 
     __device__ __forceinline__ void run(const Work& work, const Sums& sums) {
-        if (!params_.stores_by_tensor) return store_elements(work, sums);
-        if (params_.epilogue.reads_c()) {
+        if (params_.store == Store::elements) {
+            store_elements(work, sums);
+        } else if (params_.store == Store::rows) {
+            store_rows(work, sums);
+        } else if (params_.epilogue.reads_c()) {
             store_boxes_as<true>(work, sums);
         } else {
             store_boxes_as<false>(work, sums);
@@ -43,7 +46,7 @@ class TileStore {
 
     // Before the block ends: its shared memory is still being read.
     __device__ void finish() const {
-        if (params_.stores_by_tensor && threadIdx.x % kWarpgroup == 0) {
+        if (params_.store == Store::tensor && threadIdx.x % kWarpgroup == 0) {
             ptx::wait_for_store_reads<0>();
         }
     }
@@ -66,15 +69,17 @@ class TileStore {
         for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
         return at;
     }
-    // The first from `box` on that holds elements of D, or kCount. Boxes are stored in this order,
-    // and C is loaded in it.
+    template <class T>
+    __device__ bool is_in_d(const Work& work, int box) const {
+        const ptx::TensorCoordinates at = place<T>(work, box);
+        return at.outer < params_.args.m && at.inner < work.n_end;
+    }
+    // The first such box from `box` on, or kCount. Boxes are stored in this order, and C is loaded
+    // in it.
     template <class T>
     __device__ int box_in_d(const Work& work, int box) const {
 #pragma unroll 1
-        for (; box < Boxes<T>::kCount; ++box) {
-            const ptx::TensorCoordinates at = place<T>(work, box);
-            if (at.outer < params_.args.m && at.inner < work.n_end) break;
-        }
+        while (box < Boxes<T>::kCount && !is_in_d<T>(work, box)) ++box;
         return box;
     }
 
@@ -94,8 +99,9 @@ class TileStore {
         constexpr int kCount = Boxes<T>::kCount;
         const Linear policy = params_.epilogue;
         const auto value = [&](int s, int i, auto... c) { return policy(sums[s][i], c...); };
-#pragma unroll 1
-        for (int box = box_in_d<T>(work, 0); box < kCount; box = box_in_d<T>(work, box + 1)) {
+#pragma unroll
+        for (int box = 0; box < kCount; ++box) {
+            if (!is_in_d<T>(work, box)) continue;
             const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
             const int thread = thread_in_warpgroup();
             Words words;
@@ -147,6 +153,17 @@ class TileStore {
         ptx::wait_for_store_reads<kPending>();
         ptx::arrive_and_expect_bytes(loaded, kStagingBytes);
         ptx::load_tensor(shared_.staging(consumer_, staging), &params_.c, at, loaded);
+    }
+
+    __device__ __forceinline__ void store_rows(const Work& work, const Sums& sums) const {
+        const std::uint32_t staging = shared_.staging(consumer_, 0);
+        switch (params_.args.d.dtype) {
+            case DType::f16:
+                return RowStore<Policy, __half>(params_, staging, row_).run(work, sums);
+            case DType::bf16:
+                return RowStore<Policy, __nv_bfloat16>(params_, staging, row_).run(work, sums);
+            default: return RowStore<Policy, float>(params_, staging, row_).run(work, sums);
+        }
     }
 
     // D of any strides, alignment and dtype, with or without C: the sums go through shared memory,

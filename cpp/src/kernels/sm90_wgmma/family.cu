@@ -42,7 +42,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         }
     }
     const Arrangement arrangement = arrange(row_info<Row>(), problem->m, problem->n, problem->k,
-                                            problem.batch_count(), 1, device.sm_count);
+                                            problem.batch_count(), {}, device.sm_count);
     if (arrangement.tiles() > 0x7fffffff / problem.batch_count()) {
         return "counts at most 2^31 - 1 tiles, the problem has " +
                std::to_string(arrangement.tiles()) + " in each of " +

@@ -5,7 +5,7 @@
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
 // of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial
-// sums, and further blocks add them up.
+// sums, and further blocks, or those of a cluster, add them up.
 #pragma once
 
 #include "kernels/device/arch_guard.cuh"
@@ -21,7 +21,7 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
     if (threadIdx.x == 0) {
         ptx::prefetch_tensor_map(&params.a);
         ptx::prefetch_tensor_map(&params.b);
-        if (params.stores_by_tensor) {
+        if (params.store == Store::tensor) {
             ptx::prefetch_tensor_map(&params.d);
             if (params.epilogue.reads_c()) ptx::prefetch_tensor_map(&params.c);
         }
@@ -38,8 +38,8 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
         }
         ptx::fence_barrier_init();
     }
-    if (params.cluster_log2 > 0) {
-        ptx::synchronize_cluster();
+    if (params.cluster_log2 > 0 || params.split.in_cluster) {
+        ptx::meet_cluster();  // the fence has published the barriers
     } else {
         __syncthreads();
     }
@@ -55,16 +55,19 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
 
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
-        const Work work = list.next();
+        const unsigned index = list.next();
         if (turn != group) {
-            multiplier.skip(work.blocks);
+            multiplier.skip(list.blocks(index));
             continue;
         }
+        const Work work = list.decode(index);
         typename Policy::Sums sums;
         store.prefetch(work);
         multiplier.run(work.blocks, sums);
-        if (params.split.count > 1) {
-            SplitK<Policy>(params).publish(work, consumer, sums);
+        if (params.split.in_cluster) {
+            ClusterSplit<Policy>(params, shared).run(work, consumer, sums);
+        } else if (params.split.count > 1) {
+            GridSplit<Policy>(params).publish(work, consumer, sums);
         } else {
             store.run(work, sums);
         }
@@ -92,7 +95,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         if (blockIdx.x >> params.cluster_log2 < params.work_count) {
             consume(params, shared, warpgroup);
         } else if (warpgroup == 0) {
-            SplitK<Policy>(params).reduce();
+            GridSplit<Policy>(params).reduce();
         }
     }
 #elif defined(__CUDA_ARCH__)

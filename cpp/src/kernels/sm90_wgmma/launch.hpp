@@ -18,12 +18,20 @@ struct RowInfo {
     bool ping_pong;
     int blocks_per_sm;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
+
+    constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
 };
 template <class Row>
 constexpr RowInfo row_info() {
     return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm,
             Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
 }
+
+// K in parts, and who adds them up; see KSplit.
+struct Split {
+    int count = 1;
+    bool in_cluster = false;
+};
 
 // How the tiles of a product are dealt out; a pure function of what is given.
 struct Arrangement {
@@ -37,15 +45,18 @@ struct Arrangement {
     }
 };
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, int split_k, int sm_count);
+                    std::int64_t batches, const Split& split, int sm_count);
 
 // Whether the copy engine can store D, or load C, as far as strides and sizes tell.
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
                       std::int64_t col_stride);
 
+// Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
+bool can_store_rows(DType dtype, std::int64_t col_stride);
+
 // The workspace of a split product: flags, then partial sums.
 struct SplitLayout {
-    int units;     // that a tile's sums are added up in; see SplitK
+    int units;     // that a tile's sums are added up in; see PartSums
     int reducers;  // blocks for each tile
     std::size_t flag_bytes, bytes;
 };

@@ -19,7 +19,7 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     config.threads = P::kThreads;
     config.shared_bytes = kBytes;
     config.stream = stream;
-    config.cluster = 1 << params.cluster_log2;
+    config.cluster = params.cluster();
     config.overlaps_predecessor = true;
     device::launch(Row::name, gemm_kernel<P>, config, params);
 }

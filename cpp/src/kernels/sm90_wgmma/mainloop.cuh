@@ -41,7 +41,7 @@ class Producer {
                                                                      share);
         WorkList<Policy> list(params_);
         while (list.has_next()) {
-            const Work work = list.next();
+            const Work work = list.decode(list.next());
             ptx::TensorCoordinates a, b;
 #pragma unroll
             for (int dim = 0; dim < kBatchDims; ++dim) {
@@ -122,7 +122,9 @@ class Multiplier {
           group_(group) {
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
-        empty_ = ptx::opaque(ptx::address_in_cluster(shared.empty(0), releases_ ? lane : 0));
+        const bool shares = params.cluster_log2 > 0 && releases_;
+        empty_ = ptx::opaque(
+            ptx::address_in_cluster(shared.empty(0), shares ? lane : ptx::cluster_rank()));
     }
 
     __device__ void skip(int blocks) {

@@ -23,14 +23,22 @@ struct BoxPlan {
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
 };
 
-// K in `count` parts, computed by different blocks. Behind them in the grid, `reducers` blocks for
-// each tile add the parts up.
+// K in `count` parts, computed by different blocks: those of a cluster, which add them up too, or
+// any. Behind the latter in the grid, `reducers` blocks for each tile add the parts up.
 struct KSplit {
     int count = 1;
+    bool in_cluster = false;  // count: 2, 4 or 8
     int reducers = 0;
     std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
     float* partials = nullptr;
     std::uint64_t* flags = nullptr;
+};
+
+// How D goes out.
+enum class Store {
+    tensor,    // by the copy engine, and C comes in by it
+    rows,      // contiguous rows at any address
+    elements,  // anything
 };
 
 struct Params {
@@ -42,10 +50,12 @@ struct Params {
     device::TileScheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
     int k_blocks = 0;
-    int n_step = 0;                 // columns of D from tile to tile: block_n, or less
-    int cluster_log2 = 0;           // 1: two blocks along M share B
-    unsigned work_count = 0;        // scheduler.count()
-    bool stores_by_tensor = false;  // D goes out by the copy engine, and C comes in by it
+    int n_step = 0;           // columns of D from tile to tile: block_n, or less
+    int cluster_log2 = 0;     // 1: two blocks along M share B
+    unsigned work_count = 0;  // scheduler.count()
+    Store store = Store::elements;
+
+    int cluster() const { return split.in_cluster ? split.count : 1 << cluster_log2; }  // blocks
 
     explicit Params(const GemmArgs& product) : args(product), epilogue(product) {}
 };

@@ -86,14 +86,18 @@ class WorkList {
     __device__ explicit WorkList(const Params& params)
         : params_(params),
           rank_(params.cluster_log2 > 0 ? static_cast<int>(ptx::cluster_rank()) : 0),
-          next_(blockIdx.x >> params.cluster_log2) {}
+          next_(params.split.in_cluster ? part_of_cluster() : blockIdx.x >> params.cluster_log2) {}
 
     __device__ bool has_next() const { return next_ < params_.work_count; }
 
-    __device__ Work next() {
-        const Work work = decode(next_);
+    __device__ unsigned next() {
+        const unsigned index = next_;
         next_ += gridDim.x >> params_.cluster_log2;
-        return work;
+        return index;
+    }
+
+    __device__ int blocks(unsigned index) const {
+        return params_.split.count == 1 ? params_.k_blocks : decode(index).blocks;
     }
 
     __device__ Work decode(unsigned index) const {
@@ -133,6 +137,15 @@ class WorkList {
     }
 
    private:
+    // A cluster has the parts of a tile, a block each. All parts of a matrix lie behind each other.
+    __device__ unsigned part_of_cluster() const {
+        const auto parts = static_cast<unsigned>(params_.split.count);
+        const unsigned tiles = params_.scheduler.tiles_m * params_.scheduler.tiles_n;
+        const unsigned tile = blockIdx.x / parts, part = blockIdx.x - tile * parts;
+        const unsigned batch = tile / tiles;
+        return tile + (batch * (parts - 1) + part) * tiles;
+    }
+
     __device__ int first_block(int part) const {
         return static_cast<int>(static_cast<std::uint64_t>(params_.k_blocks) * part /
                                 params_.split.count);

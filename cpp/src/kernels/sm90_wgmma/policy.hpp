@@ -53,7 +53,7 @@ struct Policy {
     // k-blocks that come and go together: a small tile's wgmma are done sooner than a barrier and
     // the issue of the next ones take. Two blocks on an SM hide that from each other.
     static constexpr int kBlocksPerStage =
-        kBlockM * kBlockN <= 64 * 64 && kBlocksPerSm == 1 ? 2 : 1;
+        kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1 ? 2 : 1;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
     static constexpr int kStages = kStagesBytes / kBlocksPerSm / kStageBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);

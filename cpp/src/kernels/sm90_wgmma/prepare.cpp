@@ -103,11 +103,13 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
+    if (!reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) params.store = Store::rows;
     // A box of the store may not reach into the next tile. Reducers store by themselves.
-    params.stores_by_tensor = params.n_step * size_of(args.d.dtype) % 128 == 0 &&
-                              params.split.count == 1 && can_copy(args, args.d) &&
-                              (!reads_c || can_copy(args, args.c));
-    if (!params.stores_by_tensor) return;
+    if (params.split.count > 1 || params.n_step * size_of(args.d.dtype) % 128 != 0 ||
+        !can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) {
+        return;
+    }
+    params.store = Store::tensor;
     int all[kBatchDims];  // D has all dimensions
     plan_boxes(args, args.d, all, params.d);
     if (reads_c) plan_boxes(args, args.c, params.batch_mask_c, params.c);
@@ -122,8 +124,12 @@ bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t 
            (m == 1 || (row_stride > 0 && is_tensor_stride(row_stride, dtype)));
 }
 
+bool can_store_rows(DType dtype, std::int64_t col_stride) {
+    return dtype != DType::f64 && col_stride == 1;
+}
+
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, int split_k, int sm_count) {
+                    std::int64_t batches, const Split& split, int sm_count) {
     const TileConfig& tile = row.tile;
     const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
@@ -135,12 +141,13 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
     // of tiles wait for B from memory; elsewhere it loses up to 2 %.
     constexpr int kManyTiles = 512;
-    const bool gains =
-        tiles >= kManyTiles ? tiles_m % 2 == 0 : tiles_m == 2 && tile.block_m == kMmaM;
-    if (gains && tile.block_n >= 128 && split_k == 1) result.cluster = 2;
+    const bool gains = split.count > 1       ? !split.in_cluster && tiles_m % 2 == 0
+                       : tiles >= kManyTiles ? tiles_m % 2 == 0
+                                             : tiles_m == 2 && tile.block_m == kMmaM;
+    if (gains && tile.block_n >= 128) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
-    if (m <= kMmaM && batches == 1 && split_k == 1) {
+    if (m <= kMmaM && batches == 1 && split.count == 1) {
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm, 1);
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
@@ -157,8 +164,8 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
                          int split_k) {
     const std::int64_t tiles = arrangement.tiles() * batches, slots = tiles * split_k;
     const std::int64_t elements = std::int64_t{row.tile.block_m} * row.tile.block_n;
-    const std::int64_t units = elements / (64 * 8);  // see SplitK
-    const int warpgroups = row.ping_pong ? 1 : row.consumers;
+    const std::int64_t units = elements / (64 * 8);  // see PartSums
+    const int warpgroups = row.warpgroups_per_tile();
     SplitLayout layout;
     layout.units = static_cast<int>(units);
     layout.reducers = static_cast<int>(std::clamp<std::int64_t>(kReducers / tiles, 1, units));
@@ -172,8 +179,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
                  Major b_major, int sm_count) {
     const TileConfig& tile = row.tile;
     const int parts = schedule.split_k;
-    const Arrangement arrangement =
-        arrange(row, args.m, args.n, args.k, args.batch.count, parts, sm_count);
+    const Arrangement arrangement = arrange(row, args.m, args.n, args.k, args.batch.count,
+                                            {parts, schedule.in_cluster}, sm_count);
     Prepared prepared{Params(args), 0};
     Params& params = prepared.params;
     const int cluster = arrangement.cluster;
@@ -185,6 +192,7 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
                cluster, params.load_b, params.b);
     params.split.count = parts;
+    params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, params);
 
     params.scheduler.tiles_m = static_cast<int>(arrangement.clusters_m);
@@ -194,7 +202,9 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
 
     const std::int64_t clusters = params.scheduler.count();
     params.work_count = static_cast<unsigned>(clusters);
-    if (parts > 1) {
+    if (schedule.in_cluster) {
+        prepared.blocks = params.work_count;
+    } else if (parts > 1) {
         const SplitLayout layout = split_layout(row, arrangement, args.batch.count, parts);
         KSplit& split = params.split;
         split.reducers = layout.reducers;
@@ -202,7 +212,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
         split.flags = static_cast<std::uint64_t*>(args.workspace);
         split.partials =
             reinterpret_cast<float*>(static_cast<char*>(args.workspace) + layout.flag_bytes);
-        prepared.blocks = static_cast<unsigned>(clusters + clusters / parts * layout.reducers);
+        prepared.blocks =
+            static_cast<unsigned>((clusters + clusters / parts * layout.reducers) * cluster);
     } else {
         const std::int64_t resident = std::int64_t{sm_count} * row.blocks_per_sm / cluster;
         prepared.blocks = static_cast<unsigned>(std::min(clusters, resident) * cluster);

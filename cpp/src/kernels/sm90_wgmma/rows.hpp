@@ -15,17 +15,17 @@ namespace tcgemm::sm90_wgmma {
 // adds.
 // clang-format off
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, element)                                                       \
-    ROW(type##_128x256, element, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.70, 1.5)              \
-    ROW(type##_128x192, element, float, false, 128, 192, 2, false, 1, 3.3, 0.465, 0.53, 1.4)               \
-    ROW(type##_128x128_pp, element, float, false, 128, 128, 2, true, 1, 3.6, 0.31, 0.355, 0.35)          \
-    ROW(type##_64x128, element, float, false, 64, 128, 1, false, 2, 1.9, 0.36, 0.50, 0.9)                 \
+    ROW(type##_128x256, element, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)              \
+    ROW(type##_128x192, element, float, false, 128, 192, 2, false, 1, 3.3, 0.465, 0.54, 1.6)               \
+    ROW(type##_128x128_pp, element, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
+    ROW(type##_64x128_pp, element, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)                 \
     ROW(type##_64x64, element, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                  \
-    ROW(type##_64x64_pp, element, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.215, 0.7)                \
+    ROW(type##_64x64_pp, element, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
     ROW(type##_promoted_128x128, element, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                       \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                             \
     TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                     \
-    ROW(f16_acc16_128x256, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.70, 1.5)
+    ROW(f16_acc16_128x256, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
 // clang-format on
 
 #define TCGEMM_ROW(id, element, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \

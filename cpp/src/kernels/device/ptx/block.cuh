@@ -26,11 +26,26 @@ __device__ __forceinline__ std::uint32_t cluster_rank() {
     return rank;
 }
 
-__device__ __forceinline__ void synchronize_cluster() {
+// Returns when all threads of the cluster that have not ended are here. Says nothing about memory.
+__device__ __forceinline__ void meet_cluster() {
     asm volatile(
-        "barrier.cluster.arrive.release.aligned;\n"
-        "barrier.cluster.wait.acquire.aligned;" ::
+        "barrier.cluster.arrive.relaxed.aligned;\n"
+        "barrier.cluster.wait.aligned;" ::
             : "memory");
+}
+
+__device__ __forceinline__ void store_shared(std::uint32_t address, float4 value) {
+    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(value.x),
+                 "f"(value.y), "f"(value.z), "f"(value.w)
+                 : "memory");
+}
+__device__ __forceinline__ float4 load_shared(std::uint32_t address) {
+    float4 value;
+    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
+                 : "r"(address)
+                 : "memory");
+    return value;
 }
 
 __device__ __forceinline__ void store_release(std::uint64_t* address, std::uint64_t value) {

@@ -48,6 +48,18 @@ __device__ __forceinline__ void arrive_in_cluster(std::uint32_t remote) {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote) : "memory");
 }
 
+// Writes to a block of the cluster, and counts the 16 bytes at a barrier of that block once they
+// are there: no fence is needed.
+__device__ __forceinline__ void send(std::uint32_t remote, float4 value,
+                                     std::uint32_t remote_barrier) {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+        "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(remote),
+        "r"(__float_as_uint(value.x)), "r"(__float_as_uint(value.y)), "r"(__float_as_uint(value.z)),
+        "r"(__float_as_uint(value.w)), "r"(remote_barrier)
+        : "memory");
+}
+
 // Waits for the end of the phase with this parity. Phases count from 0: waiting for parity 1 of a
 // fresh barrier returns at once.
 __device__ __forceinline__ void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) {

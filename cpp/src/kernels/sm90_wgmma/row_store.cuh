@@ -1,0 +1,192 @@
+// From the accumulators of a warpgroup to a D whose rows are contiguous but begin anywhere, which
+// the copy engine does not take.
+#pragma once
+
+#include "kernels/device/realign.cuh"
+#include "kernels/epilogue/store.cuh"
+#include "kernels/sm90_wgmma/pipeline.cuh"
+
+namespace tcgemm::sm90_wgmma {
+
+// A warp puts eight rows of sums, as T, into shared memory of its own. Each row goes out in aligned
+// pieces of 16 bytes; single elements are only what lies before the first and behind the last.
+template <class Policy, class T>
+class RowStore {
+    static constexpr int kRows = 8, kPieceBytes = 16, kPiece = kPieceBytes / sizeof(T);
+    static constexpr int kLanes = 32, kMostBytes = kLanes * kPieceBytes;  // a piece for each
+    static constexpr int kTileBytes = Policy::kBlockN * sizeof(T);
+    static constexpr int kRowBytes = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
+    static constexpr int kCols = kRowBytes / sizeof(T);
+    static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
+    static constexpr int kPanels = Policy::kSubtiles * 2 * kAcross;
+    static_assert(kRowBytes % 128 == 0, "eight pieces are swizzled together");
+    static_assert(4 * kRows * kRowBytes <= kStagings * kStagingBytes);
+
+   public:
+    // `staging`: of the warpgroup. `row`: its first, within the tile.
+    __device__ RowStore(const Params& params, std::uint32_t staging, int row)
+        : params_(params), row_(row) {
+        const int thread = thread_in_warpgroup();
+        warp_ = thread / kLanes;
+        lane_ = thread % kLanes;
+        panel_ = staging + warp_ * kRows * kRowBytes;
+    }
+
+    __device__ __forceinline__ void run(const Work& work, const typename Policy::Sums& sums) const {
+        const GemmArgs& args = params_.args;
+        T* const d = static_cast<T*>(args.d.data) +
+                     batch_offset(args.batch, args.d.batch_stride, work.batch);
+#pragma unroll 1
+        for (int panel = 0; panel < kPanels; ++panel) {
+            const int eight = panel / kAcross;  // of the warp's rows: two in each 64 of the tile
+            const int row = work.m + row_ + eight / 2 * kMmaM + warp_ * 16 + eight % 2 * kRows;
+            const int col = work.n + panel % kAcross * kCols;
+            const auto rows = static_cast<int>(min(args.m - row, std::int64_t{kRows}));
+            const int cols = min(work.n_end - col, kCols);
+            if (rows <= 0 || cols <= 0) continue;
+            __syncwarp();
+            fill(panel, sums);
+            __syncwarp();
+            write(d + row * args.d.row_stride + col, rows, cols);
+        }
+    }
+
+   private:
+    // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.
+    __device__ std::uint32_t address(int row, int byte) const {
+        return panel_ + row * kRowBytes + (byte ^ row << 4);
+    }
+
+    __device__ __forceinline__ void fill(int panel, const typename Policy::Sums& sums) const {
+        const epilogue::Linear<float> policy = params_.epilogue;
+#pragma unroll
+        for (int i = 0; i < kPanels; ++i) {
+            if (i != panel) continue;  // registers have no run-time index
+            constexpr int kEights = kCols / 8, kAll = Policy::kBlockN / 8;
+            const int first = i % kAcross * kEights;
+#pragma unroll
+            for (int eight = first; eight < first + kEights && eight < kAll; eight += 4) {
+                float value[4][2];
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+#pragma unroll
+                    for (int e = 0; e < 2; ++e) {
+                        const int sum = 4 * (eight + w) + i / kAcross % 2 * 2 + e;
+                        value[w][e] = policy(sums[i / kAcross / 2][sum]);
+                    }
+                }
+                put(eight - first, value);
+            }
+        }
+    }
+
+    // Four times eight columns: a thread holds two of each.
+    __device__ __forceinline__ void put(int eight, const float (&value)[4][2]) const {
+        if constexpr (sizeof(T) == 2) {
+            std::uint32_t words[4];
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                alignas(4) const T pair[2] = {epilogue::round_to<T>(value[w][0]),
+                                              epilogue::round_to<T>(value[w][1])};
+                words[w] = reinterpret_cast<const std::uint32_t&>(pair);
+            }
+            ptx::store_matrices(address(lane_ % 8, (eight + lane_ / 8) * 16), words);
+        } else {
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
+                                 address(lane_ / 4, (eight + w) * 32 + lane_ % 4 * 8)),
+                             "f"(value[w][0]), "f"(value[w][1])
+                             : "memory");
+            }
+        }
+    }
+
+    // Lanes share the rows out. A few rows of each are read before the first is written: none must
+    // wait for another.
+    __device__ __forceinline__ void write(T* to, int rows, int cols) const {
+        constexpr int kPieces = kRowBytes / kPieceBytes;
+        constexpr int kRowLanes = kPieces <= 8 ? 8 : kPieces <= 16 ? 16 : kLanes;
+        constexpr int kStep = kLanes / kRowLanes, kTogether = kRows / kStep < 4 ? kRows / kStep : 4;
+        constexpr int kSingles = (2 * (kPiece - 1) + kRowLanes - 1) / kRowLanes;  // of a lane
+        const int lane = lane_ % kRowLanes, its_row = lane_ / kRowLanes;
+        const std::int64_t stride = params_.args.d.row_stride;
+#pragma unroll 1
+        for (int first = its_row; first < kRows; first += kTogether * kStep) {
+            device::Words<4> low[kTogether], high[kTogether];
+            T single[kTogether][kSingles];
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) {
+                const int row = first + i * kStep;
+                const Row shape(to + row * stride, cols);
+                const int piece = lane < shape.pieces ? lane : 0;
+                low[i] = load_piece(row, piece);
+                high[i] = load_piece(row, piece + (shape.ahead != 0));
+#pragma unroll
+                for (int j = 0; j < kSingles; ++j) {
+                    single[i][j] =
+                        load_element(row, min(shape.single(lane + j * kRowLanes), cols - 1));
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) {
+                const int row = first + i * kStep;
+                T* const d = to + row * stride;
+                const Row shape(d, cols);
+                if (row >= rows) break;
+                if (lane < shape.pieces) {
+                    *reinterpret_cast<device::Words<4>*>(d + shape.head + lane * kPiece) =
+                        device::realign<sizeof(T)>(low[i], high[i], shape.ahead);
+                }
+#pragma unroll
+                for (int j = 0; j < kSingles; ++j) {
+                    const int col = shape.single(lane + j * kRowLanes);
+                    if (col < cols) d[col] = single[i][j];
+                }
+            }
+        }
+    }
+
+    // How a row of D lies: its whole pieces, and the elements outside of them.
+    struct Row {
+        unsigned ahead;  // bytes before the first piece
+        int head, pieces;
+
+        __device__ Row(const T* d, int cols)
+            : ahead(static_cast<unsigned>(-reinterpret_cast<std::uintptr_t>(d)) % kPieceBytes),
+              head(ahead / sizeof(T)),
+              pieces(max(cols - head, 0) / kPiece) {}
+        __device__ int single(int index) const {
+            return index < head ? index : index + pieces * kPiece;
+        }
+    };
+
+    __device__ __forceinline__ device::Words<4> load_piece(int row, int piece) const {
+        device::Words<4> value;
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(value.word[0]), "=r"(value.word[1]), "=r"(value.word[2]),
+                       "=r"(value.word[3])
+                     : "r"(address(row, piece * kPieceBytes))
+                     : "memory");
+        return value;
+    }
+    __device__ __forceinline__ T load_element(int row, int col) const {
+        const std::uint32_t from = address(row, col * static_cast<int>(sizeof(T)));
+        T value;
+        if constexpr (sizeof(T) == 2) {
+            asm volatile("ld.shared.b16 %0, [%1];"
+                         : "=h"(reinterpret_cast<std::uint16_t&>(value))
+                         : "r"(from)
+                         : "memory");
+        } else {
+            asm volatile("ld.shared.b32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+        }
+        return value;
+    }
+
+    const Params& params_;
+    int row_, warp_, lane_;
+    std::uint32_t panel_;
+};
+
+}  // namespace tcgemm::sm90_wgmma
