@@ -36,7 +36,7 @@ struct OperandNeeds {
 struct Schedule {
     int split_k = 1;
     std::size_t workspace_bytes = 0;
-    double cost_us = 0;  // the family's cost model, to compare rows of one family
+    double cost_us = 0;       // the family's cost model, to compare rows of one family
     bool in_cluster = false;  // the parts of K are the blocks of a cluster: no workspace
 };
 

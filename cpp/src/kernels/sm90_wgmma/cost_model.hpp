@@ -18,7 +18,8 @@ inline constexpr double kSumBytesPerUs = 6e6;  // the bytes of all partial sums
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
-inline constexpr double kRowsUs = 1.5 / (128 * 256), kElementsUs = 9.0 / (128 * 256);
+inline constexpr double kRowsUs = 1.7;  // each 64 rows of a warpgroup
+inline constexpr double kElementsUs = 9.0 / (128 * 256);
 inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
@@ -48,8 +49,9 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
         is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
         // hidden behind the next tile, or part of tile_us
     } else if (can_store_rows(d.dtype, d.col_stride)) {
-        store_us += elements * kRowsUs;
-        busy += (row.ping_pong ? 1 : waves) * elements * kRowsUs;
+        const double rows_us = kRowsUs * row.tile.block_m / row.warpgroups_per_tile() / kMmaM;
+        store_us += rows_us;
+        busy += (row.ping_pong ? 1 : waves) * rows_us;
     } else {
         store_us += elements * kElementsUs;
         busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementsUs;

@@ -102,62 +102,49 @@ class RowStore {
         }
     }
 
-    // Lanes share the rows out. A few rows of each are read before the first is written: none must
-    // wait for another.
+    // Four rows at a time: what is read of one must not wait until another is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
-        constexpr int kPieces = kRowBytes / kPieceBytes;
-        constexpr int kRowLanes = kPieces <= 8 ? 8 : kPieces <= 16 ? 16 : kLanes;
-        constexpr int kStep = kLanes / kRowLanes, kTogether = kRows / kStep < 4 ? kRows / kStep : 4;
-        constexpr int kSingles = (2 * (kPiece - 1) + kRowLanes - 1) / kRowLanes;  // of a lane
-        const int lane = lane_ % kRowLanes, its_row = lane_ / kRowLanes;
+        constexpr int kTogether = 4;
         const std::int64_t stride = params_.args.d.row_stride;
-#pragma unroll 1
-        for (int first = its_row; first < kRows; first += kTogether * kStep) {
+#pragma unroll
+        for (int first = 0; first < kRows; first += kTogether, to += kTogether * stride) {
             device::Words<4> low[kTogether], high[kTogether];
-            T single[kTogether][kSingles];
+            T single[kTogether];
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                const int row = first + i * kStep;
-                const Row shape(to + row * stride, cols);
-                const int piece = lane < shape.pieces ? lane : 0;
-                low[i] = load_piece(row, piece);
-                high[i] = load_piece(row, piece + (shape.ahead != 0));
-#pragma unroll
-                for (int j = 0; j < kSingles; ++j) {
-                    single[i][j] =
-                        load_element(row, min(shape.single(lane + j * kRowLanes), cols - 1));
-                }
+                const Row row(to + i * stride, cols, lane_);
+                const int piece = row.has_piece ? lane_ : 0;
+                low[i] = load_piece(first + i, piece);
+                high[i] = load_piece(first + i, piece + (row.ahead != 0));
+                single[i] = load_element(first + i, row.single < cols ? row.single : 0);
             }
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                const int row = first + i * kStep;
-                T* const d = to + row * stride;
-                const Row shape(d, cols);
-                if (row >= rows) break;
-                if (lane < shape.pieces) {
-                    *reinterpret_cast<device::Words<4>*>(d + shape.head + lane * kPiece) =
-                        device::realign<sizeof(T)>(low[i], high[i], shape.ahead);
+                T* const d = to + i * stride;
+                const Row row(d, cols, lane_);
+                if (first + i >= rows) break;
+                if (row.has_piece) {
+                    *reinterpret_cast<device::Words<4>*>(d + row.head + lane_ * kPiece) =
+                        device::realign<sizeof(T)>(low[i], high[i], row.ahead);
                 }
-#pragma unroll
-                for (int j = 0; j < kSingles; ++j) {
-                    const int col = shape.single(lane + j * kRowLanes);
-                    if (col < cols) d[col] = single[i][j];
-                }
+                if (row.single < cols) d[row.single] = single[i];
             }
         }
     }
 
-    // How a row of D lies: its whole pieces, and the elements outside of them.
+    // How a row of D lies, and what a lane writes of it: a piece, and an element outside of pieces.
     struct Row {
         unsigned ahead;  // bytes before the first piece
-        int head, pieces;
+        int head;        // elements
+        bool has_piece;
+        int single;
 
-        __device__ Row(const T* d, int cols)
+        __device__ Row(const T* d, int cols, int lane)
             : ahead(static_cast<unsigned>(-reinterpret_cast<std::uintptr_t>(d)) % kPieceBytes),
-              head(ahead / sizeof(T)),
-              pieces(max(cols - head, 0) / kPiece) {}
-        __device__ int single(int index) const {
-            return index < head ? index : index + pieces * kPiece;
+              head(ahead / sizeof(T)) {
+            const int pieces = max(cols - head, 0) / kPiece;
+            has_piece = lane < pieces;
+            single = lane < head ? lane : lane + pieces * kPiece;
         }
     };
 
