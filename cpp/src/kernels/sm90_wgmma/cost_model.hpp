@@ -10,11 +10,12 @@
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
-inline constexpr double kBytesPerUs = 4.2e6, kSmBytesPerUs = 7e4;  // of memory, to an SM
+inline constexpr double kBytesPerUs = 4.2e6,
+                        kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
 inline constexpr double kAgain = 0.35;         // of that time for each further read, mostly from L2
 inline constexpr double kSplitUs = 3.0;        // from partial sums in a workspace to D, besides
 inline constexpr double kTripUs = 0.9;         // 16 loads of a reducer at a time, and
-inline constexpr double kSumBytesPerUs = 6e6;  // the bytes of all partial sums
+inline constexpr double kSumBytesPerUs = 4e6;  // the bytes of all partial sums
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
@@ -77,8 +78,12 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
     Schedule schedule;
     schedule.split_k = split.count;
     schedule.in_cluster = split.in_cluster;
-    const double bytes_per_us = std::min(kBytesPerUs, std::min(tiles, sms) * kSmBytesPerUs);
-    schedule.cost_us = row.start_us + std::max(busy, bytes / bytes_per_us);
+    // What goes beyond a ring of stages comes at the rate of one SM. Blocks may share SMs although
+    // others are idle.
+    const double busy_sms = std::min(tiles / row.blocks_per_sm, sms);
+    const double sm_us = std::max(0.0, bytes / busy_sms - kStagesBytes) / kSmBytesPerUs;
+    schedule.cost_us =
+        row.start_us + std::max(busy, std::max(bytes / kBytesPerUs, split.count > 1 ? sm_us : 0));
     if (split.in_cluster) {
         schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
     } else if (split.count > 1) {
@@ -113,23 +118,24 @@ inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
     }
     Schedule best = schedule_with(row, problem, device, {});
     const auto longest = problem->k / (kMinPartBlocks * kBlockK);  // splits
-    for (int splits = 2; splits <= kMaxSplits && splits <= longest;
-         splits += std::max(1, splits / 8)) {
-        const Schedule candidate = schedule_with(row, problem, device, {splits, false});
-        if (static_cast<double>(candidate.workspace_bytes) > kMaxWorkspaceBytes) break;
-        if (candidate.cost_us < best.cost_us) best = candidate;
+    const auto consider = [&](const Split& split) {
+        if (split.count < 2 || split.count > longest) return;
+        const Schedule candidate = schedule_with(row, problem, device, split);
+        const auto bytes = static_cast<double>(candidate.workspace_bytes);
+        if (bytes <= kMaxWorkspaceBytes && candidate.cost_us < best.cost_us) best = candidate;
+    };
+    constexpr Split kPair = {2, true};
+    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
+                                            problem.batch_count(), kPair, device.sm_count);
+    const std::int64_t tiles = arrangement.tiles() * problem.batch_count();
+    for (int splits = 2; splits <= kMaxSplits; splits += std::max(1, splits / 8)) {
+        consider({splits, false});
     }
+    consider({static_cast<int>(device.sm_count / tiles), false});  // a block for each SM
     // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
     // leave too many SMs idle.
-    constexpr Split kPair = {2, true};
-    const std::int64_t tiles = arrange(row, problem->m, problem->n, problem->k,
-                                       problem.batch_count(), kPair, device.sm_count)
-                                   .tiles();
     const std::int64_t slots = std::int64_t{device.sm_count} * row.blocks_per_sm;
-    if (kPair.count <= longest && tiles * problem.batch_count() <= slots / kPair.count) {
-        const Schedule candidate = schedule_with(row, problem, device, kPair);
-        if (candidate.cost_us < best.cost_us) best = candidate;
-    }
+    if (tiles * kPair.count <= slots) consider(kPair);
     return best;
 }
 

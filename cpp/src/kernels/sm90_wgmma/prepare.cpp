@@ -103,12 +103,12 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
+    // A box of the store may not reach into the next tile, and of a narrow one single elements are
+    // stored sooner than rows. Reducers store by themselves.
+    const bool whole = params.n_step * size_of(args.d.dtype) % 128 == 0;
+    if (params.split.count > 1 || !whole) return;
     if (!reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) params.store = Store::rows;
-    // A box of the store may not reach into the next tile. Reducers store by themselves.
-    if (params.split.count > 1 || params.n_step * size_of(args.d.dtype) % 128 != 0 ||
-        !can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) {
-        return;
-    }
+    if (!can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) return;
     params.store = Store::tensor;
     int all[kBatchDims];  // D has all dimensions
     plan_boxes(args, args.d, all, params.d);
