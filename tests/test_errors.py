@@ -84,9 +84,15 @@ BAD_CALLS = [
         "InvalidArgument",
         "accumulate fp16 does not go with precision fp32; it takes fp32 or promoted$",
     ),
-    ({"precision": "tf32"}, "UnsupportedError", "tf32 is not in tcgemm yet"),
-    ({"precision": "fp8_e4m3"}, "UnsupportedError", "fp8_e4m3 is not in tcgemm yet"),
-    ({"precision": "fp8_e5m2"}, "UnsupportedError", "fp8_e5m2 is not in tcgemm yet"),
+    ({"precision": "fp8_e4m3"}, "DTypeError", "takes operands of float8_e4m3fn, but operand A is"),
+    ({"precision": "fp8_e5m2"}, "DTypeError", "takes operands of float8_e5m2, but operand A is"),
+    ({"precision": "fp8"}, "DTypeError", "precision fp8 takes operands of FP8, but operand A is"),
+    (
+        {"accumulate": "fast"},
+        "InvalidArgument",
+        "accumulate fast does not go with precision fp32; it takes fp32 or promoted$",
+    ),
+    ({"out_dtype": "float8_e4m3fn"}, "DTypeError", "D is float8_e4m3fn; .*float32 or float64"),
     (
         {"accumulate": "promoted", "precision": "fp64"},
         "InvalidArgument",

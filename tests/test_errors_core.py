@@ -70,7 +70,7 @@ BAD_PROBLEMS = (
     ((("batch_rank", 9),), "invalid_shape", "batch_rank is 9"),
     ((("batch_rank", -1),), "invalid_shape", "batch_rank is -1"),
     ((("batch_rank", 1), ("batch_shape[0]", -3)), "invalid_shape", "batch_shape[0] is -3"),
-    ((("a.dtype", 6),), "invalid_argument", "operand A"),
+    ((("a.dtype", 8),), "invalid_argument", "operand A"),
     ((("b.dtype", -1),), "invalid_argument", "operand B"),
     ((("d.dtype", 77),), "invalid_argument", "operand D"),
     ((("a.dtype", 5),), "invalid_dtype", "A is int32"),
@@ -80,9 +80,14 @@ BAD_PROBLEMS = (
     ((("precision", 99),), "invalid_argument", "precision"),
     ((("accumulate", -1),), "invalid_argument", "accumulate"),
     ((("determinism", 2),), "invalid_argument", "determinism"),
-    ((("precision", 3),), "unsupported", "tf32"),
-    ((("precision", 7),), "unsupported", "fp8_e4m3"),
-    ((("precision", 8),), "unsupported", "fp8_e5m2"),
+    ((("precision", 7),), "invalid_dtype", "fp8_e4m3"),
+    ((("precision", 8),), "invalid_dtype", "fp8_e5m2"),
+    ((("precision", 11),), "invalid_argument", "precision"),
+    ((("overflow", 2),), "invalid_argument", "overflow"),
+    ((("overflow", 1),), "invalid_argument", "overflow nan"),
+    ((("scale_a.kind", 5),), "invalid_argument", "scale_a"),
+    ((("scale_b.kind", 1),), "invalid_argument", "scale_b"),
+    ((("scale_d", 1),), "invalid_argument", "scale_d"),
     ((("accumulate", 3), ("precision", 5)), "invalid_argument", "accumulate promoted"),
     ((("accumulate", 1),), "invalid_argument", "accumulate fp16"),
     ((("precision", 6),), "invalid_dtype", "int8"),
@@ -390,7 +395,7 @@ def test_int8_takes_whole_scalars_only(lab):
     a = lab.place(np.ones((4, 4), np.int8))
     out = lab.place_output((4, 4), "int32", Layout(pad=1))
     for scalars in ({"alpha": 0.5}, {"beta": 1.5, "c": lab.place(np.ones((4, 4), np.int32)).array}):
-        words = r"(alpha is 0\.5|beta is 1\.5); an int8 product takes whole numbers"
+        words = r"(alpha is 0\.5|beta is 1\.5); an int8 product with an int32 result takes"
         with pytest.raises(tcgemm.InvalidArgument, match=words):
             tcgemm.gemm(a.array, a.array, out=out.array, **scalars)
     assert out.unwritten(out.read("out")) == 16

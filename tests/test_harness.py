@@ -150,7 +150,7 @@ def test_a_write_beside_an_operand_is_noticed(offset):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_dlpack_producer_is_read_right_by_numpy(name):
-    if name == "bfloat16":
+    if name == "bfloat16" or name.startswith("float8"):
         return  # NumPy has no such DLPack dtype; the GPU tests hand over bfloat16 this way
     before = dlpack.exports_alive()
     values = np.arange(12).reshape(3, 4).astype(FORMATS[name].numpy)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from harness import COL, MODES, ROW, SIXTEEN_BIT_FAMILIES, Layout, data, round_to, wide
+from harness import COL, MODES, ROW, SIXTEEN_BIT_FAMILIES, Lab, Layout, data, round_to, wide
 
 ROOM = Layout(pad=8)  # rows that keep their alignment, with gaps
 
@@ -60,7 +60,8 @@ def test_n02_identity_and_permutation(lab, mode, rng):
 
 def test_n03_index_code(lab, mode, rng):
     """Each element of D picks its own code; m, n and k differ, so swapped sizes show."""
-    m, n, k = (11, 4, 31) if mode.compute in ("bfloat16", "int8") else (37, 29, 53)
+    narrow = mode.compute in ("bfloat16", "int8") or mode.is_fp8
+    m, n, k = (11, 4, 31) if narrow else (37, 29, 53)
     for order_a, order_b, order_out in ((ROW, ROW, ROW), (COL, ROW, COL), (ROW, COL, COL)):
         layouts = {"a": order_a, "b": order_b, "out": order_out}
         a, b = data.codes(rng, mode, (m, k), (k, n))
@@ -113,7 +114,90 @@ def test_n05_every_data_set_at_every_k(lab, mode, rng, name):
         lab.check(mode, a, b, out_dtype=widest, expect="gate" if name == "positive" else "bound")
 
 
+def simt_error(lab, monkeypatch, a, b):
+    """Of D = A B in FP32 itself, relative to |A||B|: on CUDA cores, or the host's."""
+    rival = Lab(lab.library, "simt" if lab.on_gpu else "host", record=False)
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", rival.family)
+    try:
+        return relative_error(rival.check(MODES["fp32_simt"], a, b).out, a, b)
+    finally:
+        monkeypatch.setenv("TCGEMM_FORCE_FAMILY", lab.family)
+
+
+def relative_error(d, a, b):
+    a, b = wide(a), wide(b)
+    return (abs(wide(d) - a @ b) / (abs(a) @ abs(b))).max()
+
+
 @pytest.mark.modes(only=lambda mode: mode.name == "fp32")
+def test_n06_wide_exponent(lab, mode, rng, monkeypatch):
+    """Signed lognormal, sigma 4, which parts in FP16 do not hold; and one huge entry a row."""
+    for name in ("wide_exponents", "huge_entry"):
+        for m, n, k in ((65, 70, 300), (33, 40, 4096)):
+            a, b = data.DATA_SETS[name](rng, mode, (m, k), (k, n))
+            got = relative_error(lab.check(mode, a, b).out, a, b)
+            assert got <= 2 * simt_error(lab, monkeypatch, a, b)
+
+
+@pytest.mark.modes(only=lambda mode: mode.name == "fp32")
+def test_n09_fp32_split_vs_simt(lab, mode, rng, monkeypatch):
+    """FP32-grade: on data of one sign and a long K no worse than twice FP32 itself."""
+    for k in (64, 1000, 8192):
+        a, b = data.positive(rng, mode, (33, k), (k, 40))
+        got = relative_error(lab.check(mode, a, b, expect="gate").out, a, b)
+        assert got <= 2 * simt_error(lab, monkeypatch, a, b)
+
+
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp32", "fp32_simt"))
+def test_n22_split_inf_near_max(lab, mode, rng):
+    """Inf, NaN (a signalling one, too) and the largest numbers as FP32 itself gives them."""
+    largest = float(np.finfo(np.float32).max)
+    signalling = np.array([0x7F800001], np.uint32).view(np.float32)[0]
+    m, n, k = 70, 66, 130
+    a, b = data.signed(rng, mode, (m, k), (k, n))
+    for value in (np.inf, -np.inf, np.nan, signalling, largest, -largest, largest * 2.0**-3):
+        dirty = a.copy()
+        dirty.view(np.uint32)[31, 64] = np.float32(value).view(np.uint32)
+        got = wide(lab.check(mode, dirty, b).out)
+        clean = wide(lab.check(mode, a, b).out)
+        others = [i for i in range(m) if i != 31]
+        np.testing.assert_allclose(got[others], clean[others], rtol=0, atol=1e-4)
+        if not np.isfinite(value):
+            with np.errstate(invalid="ignore"):
+                np.testing.assert_array_equal(got[31], float(value) * wide(b)[64])
+    one = np.zeros((1, k), np.float32)
+    one[0, 77] = largest
+    picked = np.zeros((k, 3), np.float32)
+    picked[77] = (1, -1, 0.5)
+    got = lab.check(mode, one, picked, expect="exact").out
+    assert (wide(got) == largest * np.array([1, -1, 0.5])).all()
+    assert np.isinf(lab.check(mode, one, 2 * picked).out[0, :2]).all()
+
+
+@pytest.mark.modes(only=lambda mode: mode.name == "tf32")
+def test_n07_tf32_rounding_probe(lab, mode):
+    """Inputs are rounded to nearest even; the tensor cores alone would truncate them."""
+    one = round_to([[1.0]], "float32")
+    for value, rounded in (
+        (1 + 1.5 * 2.0**-11, 1 + 2.0**-10),
+        (1 + 2.0**-11, 1.0),  # a tie
+        (1 + 3 * 2.0**-11, 1 + 2.0**-9),
+        (-1 - 1.5 * 2.0**-11, -1 - 2.0**-10),
+        (2.0**-126 + 2.0**-137, 2.0**-126),
+        (float(np.finfo(np.float32).max), np.inf),
+    ):
+        a = round_to([[value]], "float32")
+        assert lab.check(mode, a, one, expect="exact").out[0, 0] == rounded
+        assert lab.check(mode, one, a, expect="exact").out[0, 0] == rounded
+    a = lab.place(round_to([[1 + 2.0**-11 + 2.0**-40]], "float64"))  # once: not to float32 before
+    out = lab.place_output((1, 1), "float64")
+    lab.library.matmul(
+        a.array, lab.place(round_to([[1.0]], "float64")).array, out=out.array, precision="tf32"
+    )
+    assert out.read("out")[0, 0] == 1 + 2.0**-10
+
+
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp32", "fp32_simt"))
 def test_n08_no_silent_tf32(lab, mode):
     one = round_to([[1.0]], "float32")
     for value in (1024.5, 1 + 2.0**-20, 1 + 2.0**-23, 1 + 2.0**-11 + 2.0**-12):
@@ -122,7 +206,11 @@ def test_n08_no_silent_tf32(lab, mode):
         assert lab.check(mode, one, a, expect="exact").out[0, 0] == value
 
 
-@pytest.mark.modes(only=lambda mode: "float16" in mode.outputs and mode.accumulator != "float16")
+def overflows_fp16_by_one(mode):
+    return "float16" in mode.outputs and mode.accumulator != "float16" and not mode.is_fp8
+
+
+@pytest.mark.modes(only=overflows_fp16_by_one)
 def test_n10_fp16_output_overflow(lab, mode):
     """65519 rounds down to the largest FP16 number, 65520 is a tie and goes to Inf."""
     top = {"bfloat16": 65280.0}.get(mode.compute, 65504.0)
@@ -135,7 +223,7 @@ def test_n10_fp16_output_overflow(lab, mode):
         assert wide(lab.check(mode, a, b, out_dtype="float16", expect="exact").out) == expected
 
 
-@pytest.mark.modes(only=lambda mode: "bfloat16" in mode.outputs and mode.compute != "float16")
+@pytest.mark.modes(only=lambda mode: overflows_fp16_by_one(mode) and mode.compute != "float16")
 def test_n10_bf16_output_overflow(lab, mode):
     largest = 2.0**128 - 2.0**120
     b = round_to([[1.0], [1.0]], mode.operand)
@@ -214,6 +302,21 @@ def test_n18_int8_overflow_doc(lab, mode):
 
 
 @pytest.mark.modes(only=lambda mode: mode.compute == "float64")
+def test_n19_fp64_grading(lab, mode, rng):
+    """Rows, columns and k graded from 1 to 2^-40, alike and against each other."""
+    m, n, k = 65, 33, 257
+    grades = [np.exp2(-40 * np.arange(extent) / extent) for extent in (m, k, k, n)]
+    for turn in range(4):
+        row, a_k, b_k, col = (
+            g[::-1] if turn >> bit & 1 else g for bit, g in zip((0, 1, 0, 1), grades, strict=True)
+        )
+        for draw in (rng.random, lambda shape: rng.uniform(-1, 1, shape)):
+            a = round_to(row[:, None] * draw((m, k)) * a_k, mode.operand)
+            b = round_to(b_k[:, None] * draw((k, n)) * col, mode.operand)
+            lab.check(mode, a, b, expect="gate" if draw == rng.random else "bound")
+
+
+@pytest.mark.modes(only=lambda mode: mode.compute == "float64")
 def test_n20_fp64_cancellation(lab, mode, rng):
     big = np.array([1e16, 1.0, -1e16] * 43)
     a = np.tile(big, (7, 1)) * rng.choice([-1.0, 1.0], (7, 1))
@@ -249,6 +352,9 @@ def test_default_precision_is_that_of_the_operands(lab, mode, rng):
     a, b = data.signed(rng, mode, (5, 6), (6, 7))
     run = lab.prepare(mode, a, b)
     names = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64"}
-    assert run.plan.precision == names.get(mode.compute, "int8")
-    assert run.plan.accumulate == (mode.accumulate or names.get(mode.accumulator, "int32"))
+    names |= {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
+    sums = "promoted" if mode.is_fp8 else names.get(mode.accumulator, "int32")
+    assert run.plan.precision == (mode.precision or names.get(mode.compute, "int8"))
+    assert run.plan.accumulate == (mode.accumulate or sums)
+    assert run.plan.epilogue == "linear"
     assert MODES[mode.name].default_output == run.plan.out_dtype

@@ -5,7 +5,17 @@ import re
 import numpy as np
 import pytest
 import tcgemm
-from harness import FAMILY_MODES, MODES, UNSUPPORTED, Lab, cuda, data, families, round_to
+from harness import (
+    FAMILY_MODES,
+    MODES,
+    SCALING_FAMILIES,
+    Lab,
+    cuda,
+    data,
+    families,
+    round_to,
+    scaled,
+)
 
 
 def operands(mode, m=64, n=64, k=64):
@@ -65,6 +75,17 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
                         continue
                     assert done.kernel == kernel
                     ran.add(kernel)
+        for operand, out in (("int8", "float32"), ("float8_e4m3fn", "float8_e5m2")):
+            a = round_to(rng.integers(-1, 1, (70, 300), endpoint=True), operand)
+            b = round_to(rng.integers(-1, 1, (300, 65), endpoint=True), operand)
+            try:
+                used, _ = scaled.run(lab, a, b, out_dtype=out)
+            except tcgemm.NoKernelError:
+                continue
+            scaled.check(lab, a, b, out_dtype=out)
+            assert lab.family in SCALING_FAMILIES
+            assert used == kernel
+            ran.add(kernel)
     assert ran == {k["name"] for k in tcgemm.kernels() if k["family"] == lab.family}
 
 
@@ -107,17 +128,6 @@ def test_an_unknown_forced_name_is_an_error(monkeypatch):
         monkeypatch.delenv(variable)
 
 
-@pytest.mark.parametrize("request_", UNSUPPORTED, ids=str)
-def test_what_is_not_in_the_library_says_so(request_, monkeypatch):
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
-    out = np.full((64, 64), 3, np.float32)
-    with pytest.raises(tcgemm.UnsupportedError, match=f"{next(iter(request_.values()))}.* not "):
-        tcgemm.matmul(*operands(MODES["fp32"]), out=out, **request_)
-    assert (out == 3).all()
-    with pytest.raises(NotImplementedError):
-        tcgemm.matmul(*operands(MODES["fp32"]), **request_)
-
-
 def test_explain_agrees_with_the_table(monkeypatch):
     """What each kernel says of a problem, on the CPU and where there is one on the GPU."""
     for family in families.runnable():
@@ -156,25 +166,36 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
     """For each row the first family whose code runs on the card, or a reason."""
     architectures = {k["family"]: k["architectures"] for k in tcgemm.kernels()}
     natural = {"float16": "fp16", "bfloat16": "bf16", "int8": "int8", "float64": "fp64"}
+    natural |= {"float8_e4m3fn": "fp8_e4m3", "float8_e5m2": "fp8_e5m2"}
     sums = {"float64": "fp64", "int8": "int32"}
     modes = {
         (
             m.operand,
             m.precision or natural.get(m.operand, "fp32"),
-            m.accumulate or sums.get(m.compute, "fp32"),
+            m.accumulate or sums.get(m.compute, "promoted" if m.is_fp8 else "fp32"),
+            m.default_output,
         ): m.name
         for m in MODES.values()
     }
     rows = tcgemm.supports(capability)
-    found = {(row["operands"], row["precision"], row["accumulate"]): row for row in rows}
-    assert set(found) >= set(modes) - {("float64", "fp32", "fp32")}
+    found = {
+        (row["operands"], row["precision"], row["accumulate"], row["out"]): row for row in rows
+    }
+    assert set(found) >= set(modes) - {("float64", "fp32", "fp32", "float64")}
+    scaling = {
+        ("int8", "int8", "int32", "float32"),
+        ("float8_e4m3fn", "fp8", "promoted", "float8_e4m3fn"),
+    }
+    assert set(found) >= scaling
     for key, row in found.items():
         expected = [
             family
             for family in FAMILY_MODES
             if family in architectures
             and family != "host"
-            and modes.get(key) in FAMILY_MODES[family]
+            and (
+                family in SCALING_FAMILIES if key in scaling else modes[key] in FAMILY_MODES[family]
+            )
             and families.runs_on(architectures[family], capability)
         ]
         assert row["family"] == (expected[0] if expected else ""), row

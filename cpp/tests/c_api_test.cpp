@@ -47,6 +47,39 @@ TEST(modes_that_are_asked_for) {
     CHECK((d == std::vector<float>{2051, 5, 10, 11}));
 }
 
+TEST(scales_of_fp8_operands) {
+    tcgemm_problem problem;
+    tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT8_E4M3FN);
+    problem.c.dtype = problem.d.dtype = TCGEMM_FLOAT32;
+    problem.c.alignment = problem.d.alignment = 4;
+    problem.scale_a.kind = TCGEMM_SCALE_VECTOR;
+    problem.scale_a.outer_stride = 1;
+    problem.scale_b.kind = TCGEMM_SCALE_TENSOR;
+    problem.scale_d = 1;
+    tcgemm_plan* plan = nullptr;
+    CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, &plan), TCGEMM_OK);
+    const std::vector<unsigned char> a = {0x38, 0x40, 0x00, 0x00, 0x38, 0x38};  // 1 2 0, 0 1 1
+    const std::vector<unsigned char> b = {0x38, 0x00, 0x38, 0x38, 0x00, 0x40};  // 1 0, 1 1, 0 2
+    const std::vector<float> scale_a = {2, 3}, scale_b = {10}, scale_d = {0.5f};
+    std::vector<float> d(4);
+    alignas(16) unsigned char a_memory[8], b_memory[8];
+    std::copy(a.begin(), a.end(), a_memory);
+    std::copy(b.begin(), b.end(), b_memory);
+    tcgemm_pointers at = {a_memory,       b_memory,       nullptr,       d.data(),
+                          scale_a.data(), scale_b.data(), scale_d.data()};
+    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_OK);
+    CHECK((d == std::vector<float>{30, 20, 15, 45}));
+    at.scale_a = nullptr;
+    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
+    CHECK(last_error().find("scale_a is a null pointer") != std::string::npos);
+    at.scale_a = d.data() + 1;
+    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
+    CHECK(last_error().find("D overlaps operand scale_a") != std::string::npos);
+    CHECK_EQ(tcgemm_plan_run_scaled(plan, nullptr, 1, 0, nullptr, nullptr, 0),
+             TCGEMM_INVALID_ARGUMENT);
+    tcgemm_plan_destroy(plan);
+}
+
 TEST(every_failure_has_its_status_and_a_message) {
     tcgemm_problem problem;
     tcgemm_plan* plan = nullptr;
@@ -70,7 +103,11 @@ TEST(every_failure_has_its_status_and_a_message) {
     CHECK_EQ(create([](tcgemm_problem& p) { p.a.dtype = TCGEMM_INT8; }), TCGEMM_INVALID_DTYPE);
     CHECK_EQ(create([](tcgemm_problem& p) { p.d.row_stride = 0; }), TCGEMM_INVALID_LAYOUT);
     CHECK_EQ(create([](tcgemm_problem& p) { p.precision = TCGEMM_PRECISION_FP8_E4M3; }),
-             TCGEMM_UNSUPPORTED);
+             TCGEMM_INVALID_DTYPE);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.overflow = static_cast<tcgemm_overflow>(256); }),
+             TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("overflow has the value 256") != std::string::npos);
+    CHECK_EQ(create([](tcgemm_problem& p) { p.scale_d = 1; }), TCGEMM_INVALID_ARGUMENT);
     CHECK_EQ(create(as_is, 63), TCGEMM_DEVICE_ERROR);
     CHECK_EQ(create(as_is, -2), TCGEMM_DEVICE_ERROR);
     CHECK_EQ(tcgemm_plan_create(nullptr, TCGEMM_CPU, &plan), TCGEMM_INVALID_ARGUMENT);

@@ -22,6 +22,7 @@ struct ArrayView {
     Dims stride{};  // elements; that of a dimension of extent 1 as in a packed array
     Device device;
     bool read_only = false;
+    bool is_bytes = false;  // uint8: elements of a dtype that the array does not tell
 
     std::int64_t element_count() const;
     std::int64_t bytes() const { return element_count() * size_of(dtype); }

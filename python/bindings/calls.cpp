@@ -26,15 +26,18 @@ PyObject* guarded(const Call& call) {
 PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return guarded([&] {
         enum { a, b, c, out, alpha, beta, trans_a, trans_b, out_dtype, precision, accumulate };
-        enum { determinism = accumulate + 1, stream, arguments };
+        enum { determinism = accumulate + 1, stream, overflow, a_dtype, b_dtype };
+        enum { scale_a = b_dtype + 1, scale_b, scale_d, arguments };
         if (count != arguments) {
             throw py::type_error("multiply() takes " + std::to_string(arguments) + " arguments");
         }
-        const Modes modes = {args[trans_a] == Py_True, args[trans_b] == Py_True,
-                             borrow(args[out_dtype]),  borrow(args[precision]),
-                             borrow(args[accumulate]), borrow(args[determinism])};
-        Operands operands({borrow(args[a]), borrow(args[b]), borrow(args[c]), borrow(args[out])},
-                          args[stream]);
+        const Modes modes = {
+            args[trans_a] == Py_True, args[trans_b] == Py_True, borrow(args[out_dtype]),
+            borrow(args[precision]),  borrow(args[accumulate]), borrow(args[determinism]),
+            borrow(args[overflow]),   borrow(args[a_dtype]),    borrow(args[b_dtype])};
+        Operands operands({borrow(args[a]), borrow(args[b]), borrow(args[c]), borrow(args[out]),
+                           borrow(args[scale_a]), borrow(args[scale_b]), borrow(args[scale_d])},
+                          args[stream], named_dtypes(modes));
         const GemmScalars factors = {scalar_from_python(args[alpha], "alpha"),
                                      scalar_from_python(args[beta], "beta")};
         const auto prepared = prepare(operands, modes, factors);
@@ -43,8 +46,8 @@ PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 enum ExecuteArgument { kAlpha = kSlots, kBeta, kStream, kExecuteArguments };
-constexpr const char* kExecuteNames[kExecuteArguments] = {"a",     "b",    "c",     "out",
-                                                          "alpha", "beta", "stream"};
+constexpr const char* kExecuteNames[kExecuteArguments] = {
+    "a", "b", "c", "out", "scale_a", "scale_b", "scale_d", "alpha", "beta", "stream"};
 std::array<PyObject*, kExecuteArguments> execute_names;  // interned, never freed
 
 int index_of_keyword(PyObject* keyword) {
@@ -64,7 +67,7 @@ PyObject* execute_plan(PyObject* self, PyObject* const* args, Py_ssize_t positio
         if (!py::detail::is_holder_constructed(self)) {
             throw py::type_error("this Plan was not made by tcgemm.plan()");
         }
-        if (positional > kSlots) {
+        if (positional > kOut + 1) {
             throw py::type_error("execute() takes a, b, c and out by position, but " +
                                  std::to_string(positional) + " arguments were given");
         }
@@ -83,13 +86,14 @@ PyObject* execute_plan(PyObject* self, PyObject* const* args, Py_ssize_t positio
             return borrow(given[index] == nullptr ? Py_None : given[index]);
         };
         return py::handle(self).cast<BoundPlan&>().run(
-            {value(kA), value(kB), value(kC), value(kOut)}, value(kAlpha), value(kBeta),
-            value(kStream));
+            {value(kA), value(kB), value(kC), value(kOut), value(kScaleA), value(kScaleB),
+             value(kScaleD)},
+            value(kAlpha), value(kBeta), value(kStream));
     });
 }
 
 constexpr const char* kExecuteDoc =
-    R"(execute($self, /, a=None, b=None, c=None, out=None, *, alpha=None, beta=None, stream=None)
+    R"(execute($self, /, a=None, b=None, c=None, out=None, *, scale_a=None, scale_b=None, scale_d=None, alpha=None, beta=None, stream=None)
 --
 
 Compute the product.
@@ -101,6 +105,8 @@ a, b, c : array, optional
     address at least as aligned.
 out : array, optional
     Where the result goes. Default: the bound `out`; without one, a new array each time.
+scale_a, scale_b, scale_d : array, optional
+    Other scales instead of the bound ones, likewise.
 alpha, beta : float, optional
     Other factors. `beta` other than 0 needs a plan that was made with `c`.
 stream : optional

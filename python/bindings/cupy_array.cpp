@@ -74,8 +74,8 @@ ImportedArray import_cupy(py::handle array, const TypeInfo& type, const char* op
     ImportedArray imported;
     ArrayView& view = imported.view;
     view.device = Device::cuda(static_cast<int>(integer(known.ordinal.of(data))));
-    view.dtype =
-        dtype_of(py::reinterpret_steal<py::dtype>(known.dtype.of(array).release()), type, operand);
+    set_dtype(view, py::reinterpret_steal<py::dtype>(known.dtype.of(array).release()), type,
+              operand);
     const auto shape = py::reinterpret_steal<py::tuple>(known.shape.of(array).release());
     const auto strides = py::reinterpret_steal<py::tuple>(known.strides.of(array).release());
     check_rank(static_cast<std::int64_t>(shape.size()), operand);

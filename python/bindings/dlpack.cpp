@@ -25,7 +25,7 @@ int64_t true_stride(int64_t stride, int64_t size) {
 ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const TypeInfo& type,
                   const char* operand) {
     ArrayView view;
-    view.dtype = dtype_of(tensor.dtype, flags, type, operand);
+    set_dtype(view, tensor.dtype, flags, type, operand);
     view.device = device;
     view.read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     check_rank(tensor.ndim, operand);
@@ -122,6 +122,30 @@ void check_negative_bit(py::handle array, const char* operand) {
     }
 }
 
+// PyTorch before 2.10 can't export its FP8 tensors, only their bytes.
+struct Fp8Bytes {
+    py::object bytes;  // or the tensor itself, where it is none of FP8
+    std::optional<DType> dtype;
+
+    ImportedArray named(ImportedArray imported, const TypeInfo& type, const char* operand) const {
+        if (dtype) settle_dtype(imported.view, dtype, type, operand);
+        return imported;
+    }
+};
+
+Fp8Bytes fp8_bytes(py::handle array, const TypeInfo& type) {
+    Fp8Bytes result{py::reinterpret_borrow<py::object>(array), std::nullopt};
+    if (type.framework != Framework::torch) return result;
+    const std::string name = py::cast<std::string>(py::str(array.attr("dtype")));
+    const std::string prefix = "torch.";
+    if (name.rfind(prefix + "float8", 0) != 0) return result;
+    result.dtype = dtype_named(name.substr(prefix.size()));
+    if (result.dtype) {
+        result.bytes = array.attr("view")(py::module_::import("torch").attr("uint8"));
+    }
+    return result;
+}
+
 // --- NumPy
 // ------------------------------------------------------------------------------------------
 
@@ -129,7 +153,7 @@ ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* 
     const auto array = py::reinterpret_borrow<py::array>(handle);
     ImportedArray imported;
     ArrayView& view = imported.view;
-    view.dtype = dtype_of(array.dtype(), type, operand);
+    set_dtype(view, array.dtype(), type, operand);
     view.device = Device::cpu();
     view.read_only = !array.writeable();
     check_rank(array.ndim(), operand);
@@ -212,12 +236,13 @@ py::object call_dlpack(py::handle array, TypeInfo& type, DlpackStream stream) {
 ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operand, Device device,
                             DlpackStream stream) {
     py::object capsule;
+    const Fp8Bytes fp8 = fp8_bytes(array, type);
     try {
-        capsule = call_dlpack(array, type, stream);
+        capsule = call_dlpack(fp8.bytes, type, stream);
     } catch (const py::error_already_set& error) {
         producer_refused(error, array, type, operand);
     }
-    return take_capsule(capsule, device, type, operand);
+    return fp8.named(take_capsule(capsule, device, type, operand), type, operand);
 }
 
 // --- DLPack's C exchange API
@@ -251,7 +276,10 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
     if (type.framework == Framework::torch && type.exchange->dltensor_from_py_object_no_sync) {
         DLTensor tensor;
         if (type.exchange->dltensor_from_py_object_no_sync(array.ptr(), &tensor) != 0) {
-            producer_refused(py::error_already_set(), array, type, operand);
+            const py::error_already_set error;
+            const Fp8Bytes fp8 = fp8_bytes(array, type);
+            if (!fp8.dtype) producer_refused(error, array, type, operand);
+            return fp8.named(import_exchange(fp8.bytes, type, operand, nullptr), type, operand);
         }
         const Device device = device_of(tensor.device, operand);
         check_gradient(array, operand);
@@ -283,7 +311,7 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
     }
     ImportedArray imported;
     ArrayView& view = imported.view;
-    view.dtype = dtype_of(py::dtype::from_args(get("typestr")), type, operand);
+    set_dtype(view, py::dtype::from_args(get("typestr")), type, operand);
     view.device = device;
     const auto shape = py::cast<py::tuple>(get("shape"));
     check_rank(static_cast<int64_t>(shape.size()), operand);

@@ -1,5 +1,6 @@
 #include "elements.hpp"
 
+#include <array>
 #include <string>
 
 #include "tcgemm/error.hpp"
@@ -39,15 +40,16 @@ std::string dlpack_dtype_name(DLDataType dtype) {
                                const char* operand) {
     const std::string is = std::string(operand) + " is " + dtype;
     if (operand == std::string("out") || operand == std::string("c")) {  // a cast of out is lost
-        throw DTypeError(is + "; results are float16, bfloat16, float32, float64 or int32: pass " +
+        throw DTypeError(is +
+                         "; results are float16, bfloat16, float32, float64, int32 or FP8: pass " +
                          (operand == std::string("c") ? "c converted to the result's dtype"
                                                       : "an out of the result's dtype"));
     }
-    const std::string known = "; operands are float16, bfloat16, float32, float64 or int8: ";
-    if (dtype.rfind("float8", 0) == 0) {
-        throw UnsupportedError(is + ", which tcgemm does not have yet; pass " +
-                               cast_call(type, operand, "float16"));
+    if (std::string(operand).rfind("scale_", 0) == 0) {
+        throw DTypeError(is + "; scales are float32: pass " + cast_call(type, operand, "float32"));
     }
+    const std::string known =
+        "; operands are float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2: ";
     if (dtype.rfind("complex", 0) == 0) {
         const std::string real = type.framework == Framework::torch ? ".resolve_conj()" : "";
         throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
@@ -56,9 +58,47 @@ std::string dlpack_dtype_name(DLDataType dtype) {
     throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32"));
 }
 
+void set_bytes(ArrayView& view) {
+    view.dtype = DType::i8;  // has the size
+    view.is_bytes = true;
+}
+
 }  // namespace
 
-DType dtype_of(DLDataType dtype, uint64_t flags, const TypeInfo& type, const char* operand) {
+std::optional<DType> dtype_named(const std::string& name) {
+    for (const DTypeInfo& known : kDTypes) {
+        if (name == known.name) return known.id;
+    }
+    return std::nullopt;
+}
+
+void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
+                  const char* operand) {
+    if (!view.is_bytes) {
+        if (!named || *named == view.dtype) return;
+        throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
+                         name(*named) + " was named for it; leave the name away, or pass the " +
+                         "bytes of such an array as uint8");
+    }
+    if (!named) {
+        if (operand == std::string("a") || operand == std::string("b")) {
+            throw DTypeError(std::string(operand) + " is uint8; pass gemm() " + operand +
+                             "_dtype=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the " +
+                             "bytes of one, or " + cast_call(type, operand, "float32"));
+        }
+        refuse_dtype("uint8", type, operand);
+    }
+    if (size_of(*named) != 1) {
+        throw DTypeError(std::string(operand) + " is uint8, which can't be read as " +
+                         name(*named) + "; elements of one byte are float8_e4m3fn, float8_e5m2 " +
+                         "and int8");
+    }
+    view.dtype = *named;
+    view.is_bytes = false;
+}
+
+void set_dtype(ArrayView& view, DLDataType dtype, uint64_t flags, const TypeInfo& type,
+               const char* operand) {
     if (dtype.lanes != 1) {
         throw DTypeError(std::string(operand) + " has a vector dtype (" + dlpack_dtype_name(dtype) +
                          " x " + std::to_string(dtype.lanes) +
@@ -71,8 +111,11 @@ DType dtype_of(DLDataType dtype, uint64_t flags, const TypeInfo& type, const cha
             "); cast it to int8 or float16");
     }
     for (const DTypeInfo& known : kDTypes) {
-        if (known.dlpack_code == dtype.code && known.bits == dtype.bits) return known.id;
+        if (known.dlpack_code != dtype.code || known.bits != dtype.bits) continue;
+        view.dtype = known.id;
+        return;
     }
+    if (dtype.code == kDLUInt && dtype.bits == 8) return set_bytes(view);
     refuse_dtype(dlpack_dtype_name(dtype), type, operand);
 }
 
@@ -105,7 +148,7 @@ void set_stride(ArrayView& view, int dim, int64_t bytes, const TypeInfo& type,
                       "(" + operand + ")");
 }
 
-DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand) {
+void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, const char* operand) {
     static const std::string native = "=|<";  // little-endian hosts only
     if (native.find(dtype.byteorder()) == std::string::npos) {
         throw DTypeError(std::string(operand) + " has swapped bytes (" +
@@ -118,15 +161,24 @@ DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand
         const char known_kind = known.dlpack_code == kDLFloat ? 'f'
                                 : known.dlpack_code == kDLInt ? 'i'
                                                               : 0;
-        if (known_kind == kind && known.bits == bits) return known.id;
+        if (known_kind != kind || known.bits != bits) continue;
+        view.dtype = known.id;
+        return;
     }
-    // ml_dtypes registers its own. The object that had the name last is kept, to know it again.
-    static PyObject* bfloat16 = nullptr;
-    if (dtype.ptr() == bfloat16) return DType::bf16;
+    if (kind == 'u' && bits == 8) return set_bytes(view);
+    // ml_dtypes registers its own. The objects that had their names last are kept, to know them
+    // again.
+    static std::array<PyObject*, kDTypes.size()> registered{};
+    for (std::size_t i = 0; i < registered.size(); ++i) {
+        if (dtype.ptr() != registered[i]) continue;
+        view.dtype = kDTypes[i].id;
+        return;
+    }
     const std::string name = py::cast<std::string>(dtype.attr("name"));
-    if (name != "bfloat16") refuse_dtype(name, type, operand);
-    Py_XSETREF(bfloat16, py::object(dtype).release().ptr());
-    return DType::bf16;
+    const std::optional<DType> known = dtype_named(name);
+    if (!known) refuse_dtype(name, type, operand);
+    Py_XSETREF(registered[static_cast<std::size_t>(*known)], py::object(dtype).release().ptr());
+    view.dtype = *known;
 }
 
 }  // namespace tcgemm::python

@@ -5,15 +5,25 @@
 #include <pybind11/numpy.h>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "array_view.hpp"
 #include "frameworks.hpp"
 
 namespace tcgemm::python {
 
-// Throws DTypeError or UnsupportedError for what no operand has. `flags`: of a DLPack tensor.
-DType dtype_of(DLDataType dtype, std::uint64_t flags, const TypeInfo& type, const char* operand);
-DType dtype_of(const py::dtype& dtype, const TypeInfo& type, const char* operand);
+// Sets the view's dtype, or its is_bytes. Throws DTypeError for what no operand has. `flags`: of a
+// DLPack tensor.
+void set_dtype(ArrayView& view, DLDataType dtype, std::uint64_t flags, const TypeInfo& type,
+               const char* operand);
+void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, const char* operand);
+// The dtype of a name, or nothing.
+std::optional<DType> dtype_named(const std::string& name);
+// Gives bytes the dtype that was named for them. Throws DTypeError where none was, where the dtype
+// has no elements of one byte, or where an array tells another dtype than was named.
+void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
+                  const char* operand);
 
 // Throws ShapeError above kMaxDims dimensions.
 void check_rank(std::int64_t ndim, const char* operand);

@@ -20,13 +20,19 @@ GemmScalars scalars(const py::object& alpha, const py::object& beta) {
     const py::object &a, const py::object &b, const py::object &c, const py::object &out,       \
         const py::object &alpha, const py::object &beta, bool trans_a, bool trans_b,            \
         const py::object &out_dtype, const py::object &precision, const py::object &accumulate, \
-        const py::object &determinism, const py::object &stream
-#define TCGEMM_MODES \
-    Modes { trans_a, trans_b, out_dtype, precision, accumulate, determinism }
+        const py::object &determinism, const py::object &stream, const py::object &overflow,    \
+        const py::object &a_dtype, const py::object &b_dtype, const py::object &scale_a,        \
+        const py::object &scale_b, const py::object &scale_d
+#define TCGEMM_ARRAYS \
+    Arrays { a, b, c, out, scale_a, scale_b, scale_d }
+#define TCGEMM_MODES                                                                        \
+    Modes {                                                                                 \
+        trans_a, trans_b, out_dtype, precision, accumulate, determinism, overflow, a_dtype, \
+            b_dtype                                                                         \
+    }
 
 std::unique_ptr<BoundPlan> make_plan(TCGEMM_PRODUCT_PARAMETERS) {
-    return std::make_unique<BoundPlan>(Arrays{a, b, c, out}, TCGEMM_MODES, scalars(alpha, beta),
-                                       stream);
+    return std::make_unique<BoundPlan>(TCGEMM_ARRAYS, TCGEMM_MODES, scalars(alpha, beta), stream);
 }
 
 py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
@@ -42,8 +48,9 @@ py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
 }
 
 py::list explain_product(TCGEMM_PRODUCT_PARAMETERS) {
-    const Operands operands({a, b, c, out}, stream);
-    const Statement statement = state(operands, TCGEMM_MODES, scalars(alpha, beta));
+    const Modes modes = TCGEMM_MODES;
+    const Operands operands(TCGEMM_ARRAYS, stream, named_dtypes(modes));
+    const Statement statement = state(operands, modes, scalars(alpha, beta));
     return verdicts(statement.problem, properties(operands.compute_device()));
 }
 
@@ -179,6 +186,9 @@ void bind_plan(py::module_& module) {
         .def_property_readonly(
             "accumulate", [](const BoundPlan& self) { return name(self.plan().accumulate()); },
             "What the products are summed in (str): never None.")
+        .def_property_readonly(
+            "epilogue", [](const BoundPlan& self) { return name(self.plan().epilogue()); },
+            "What is done to a sum before it is stored (str): \"linear\", or \"scaled\".")
         .def_property_readonly(
             "split_k", [](const BoundPlan& self) { return self.plan().split_k(); },
             "Into how many parts K is split (int); 1: not at all.")

@@ -7,20 +7,21 @@
 
 #include "cupy_array.hpp"
 #include "device_array.hpp"
+#include "elements.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
 namespace {
 
 py::dtype numpy_dtype(DType dtype) {
-    if (dtype != DType::bf16) return py::dtype(std::string(name(dtype)));
+    if (dtype != DType::bf16 && !is_fp8(dtype)) return py::dtype(std::string(name(dtype)));
     try {
-        return py::dtype::from_args(py::module_::import("ml_dtypes").attr("bfloat16"));
+        return py::dtype::from_args(py::module_::import("ml_dtypes").attr(name(dtype)));
     } catch (const py::error_already_set& error) {
         if (!error.matches(PyExc_ImportError)) throw;
-        throw DTypeError(
-            "the result is bfloat16, which NumPy only has with the package ml_dtypes; install "
-            "it, or name another out_dtype");
+        throw DTypeError(std::string("the result is ") + name(dtype) +
+                         ", which NumPy only has with the package ml_dtypes; install it, or name "
+                         "another out_dtype");
     }
 }
 
@@ -91,7 +92,8 @@ Device device_for_host_arrays() {
     return device;
 }
 
-Operands::Operands(const Arrays& arrays, py::handle stream, const KnownViews& known)
+Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& named,
+                   const KnownViews& known)
     : arrays_(arrays) {
     Slot first = kSlots;
     for (int i = 0; i < kSlots; ++i) {
@@ -120,6 +122,11 @@ Operands::Operands(const Arrays& arrays, py::handle stream, const KnownViews& kn
     guard_.emplace(compute_);
     choose_stream(stream);
     import_rest();
+    for (int i = 0; i < kSlots; ++i) {
+        if (types_[i] != nullptr) {
+            settle_dtype(imported_[i].view, named[i], *types_[i], kSlotNames[i]);
+        }
+    }
     if (has(kOut)) check_out_is_writable();
 }
 

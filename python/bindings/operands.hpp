@@ -13,12 +13,16 @@
 
 namespace tcgemm::python {
 
-enum Slot { kA, kB, kC, kOut, kSlots };
-inline constexpr const char* kSlotNames[kSlots] = {"a", "b", "c", "out"};
+enum Slot { kA, kB, kC, kOut, kScaleA, kScaleB, kScaleD, kSlots };
+inline constexpr const char* kSlotNames[kSlots] = {"a",       "b",       "c",      "out",
+                                                   "scale_a", "scale_b", "scale_d"};
 using Arrays = std::array<py::object, kSlots>;  // None where there is none
 
 // What arrays were when they were imported before, or null: spares checks of what did not change.
 using KnownViews = std::array<const ArrayView*, kSlots>;
+
+// Of arrays whose own dtype is uint8: what their bytes are.
+using NamedDTypes = std::array<std::optional<DType>, kSlots>;
 
 // While it lives, the current CUDA device is the one that computes.
 class Operands {
@@ -26,7 +30,8 @@ class Operands {
     // Finds the device, chooses the stream and imports every array. Throws as import_array() does,
     // DeviceError where the arrays are on different devices, DTypeError for `out` out of JAX.
     // `stream` is Python's argument: None for the first operand's framework's current stream.
-    Operands(const Arrays& arrays, py::handle stream, const KnownViews& known = {});
+    Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& named,
+             const KnownViews& known = {});
 
     bool has(Slot slot) const { return !arrays_[slot].is_none(); }
     const py::object& array(Slot slot) const { return arrays_[slot]; }

@@ -22,21 +22,39 @@ void run_staged(const Operands& operands, const Statement& statement, const tcge
                 const GemmScalars& scalars, Workspace* workspace) {
     const StreamView stream = operands.stream();
     std::array<std::optional<StagedArray>, kSlots> staged;
-    const std::array<bool, kSlots> read = {scalars.alpha != 0, scalars.alpha != 0,
-                                           statement.has_c && scalars.beta != 0, false};
+    const bool reads_ab = scalars.alpha != 0;
+    const std::array<bool, kSlots> read = {reads_ab,
+                                           reads_ab,
+                                           statement.has_c && scalars.beta != 0,
+                                           false,
+                                           reads_ab && operands.has(kScaleA),
+                                           reads_ab && operands.has(kScaleB),
+                                           operands.has(kScaleD)};
     for (int i = 0; i < kSlots; ++i) {
         if (!read[i] && i != kOut) continue;
         staged[i].emplace(operands.view(static_cast<Slot>(i)), operands.compute_device(), stream);
         if (read[i]) staged[i]->upload();
     }
     const auto data = [&](Slot slot) { return staged[slot] ? staged[slot]->data() : nullptr; };
-    launch(plan, {data(kA), data(kB), data(kC), data(kOut)}, scalars, stream, workspace);
+    const auto scales = [&](Slot slot) { return static_cast<const float*>(data(slot)); };
+    launch(plan,
+           {data(kA), data(kB), data(kC), data(kOut), scales(kScaleA), scales(kScaleB),
+            scales(kScaleD)},
+           scalars, stream, workspace);
     staged[kOut]->download();
 }
 
 GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
-    return {operands.view(kA).data, operands.view(kB).data,
-            statement.has_c ? operands.view(kC).data : nullptr, operands.view(kOut).data};
+    const auto scales = [&](Slot slot) {  // null where there are none
+        return static_cast<const float*>(operands.view(slot).data);
+    };
+    return {operands.view(kA).data,
+            operands.view(kB).data,
+            statement.has_c ? operands.view(kC).data : nullptr,
+            operands.view(kOut).data,
+            scales(kScaleA),
+            scales(kScaleB),
+            scales(kScaleD)};
 }
 
 }  // namespace
@@ -91,10 +109,13 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
 
 BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
                      py::handle stream)
-    : arrays_(arrays), scalars_(scalars) {
-    const Operands operands(arrays, stream);
+    : arrays_(arrays), scalars_(scalars), named_(named_dtypes(modes)) {
+    const Operands operands(arrays, stream, named_);
     statement_ = state(operands, modes, scalars);
-    for (int i = 0; i < kSlots; ++i) views_[i] = operands.view(static_cast<Slot>(i));
+    for (int i = 0; i < kSlots; ++i) {
+        views_[i] = operands.view(static_cast<Slot>(i));
+        has_[i] = operands.has(static_cast<Slot>(i));
+    }
     if (!operands.has(kOut)) {
         views_[kOut] = packed(statement_.out_dtype, statement_.shape.out_ndim, statement_.shape.out,
                               operands.memory_device());
@@ -113,9 +134,11 @@ void BoundPlan::check_layout(const Operands& operands) const {
         if (!operands.has(slot)) continue;
         const ArrayView& got = operands.view(slot);
         const ArrayView& wanted = views_[slot];
-        if (slot == kC && !statement_.has_c) {
-            throw InvalidArgument(
-                "c is given, but the plan was made without one; make a plan with c");
+        const bool planned = slot == kC ? statement_.has_c : slot == kOut || has_[slot];
+        if (!planned) {
+            const std::string name = kSlotNames[slot];
+            throw InvalidArgument(name + " is given, but the plan was made without one; make a " +
+                                  "plan with " + name);
         }
         if (!same_layout(got, wanted)) {
             throw LayoutError(std::string(kSlotNames[slot]) + " is " + name(got.dtype) +
@@ -153,7 +176,7 @@ py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const p
                               py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
                               ", but the plan was made without a c; make a plan with c");
     }
-    Operands operands(used, stream, known);
+    Operands operands(used, stream, named_, known);
     check_layout(operands);
     if (operands.has(kOut)) check_out_memory(operands, scalars.beta != 0);
     return execute(operands, statement_, *plan_, scalars, workspace_.get());

@@ -21,7 +21,11 @@ struct Modes {
     py::object precision;   // likewise
     py::object accumulate;  // likewise
     py::object determinism;
+    py::object overflow;
+    py::object a_dtype, b_dtype;  // names or None: of operands that are given as uint8
 };
+// What they say of arrays that are given as uint8. Throws DTypeError for an unknown name.
+NamedDTypes named_dtypes(const Modes& modes);
 
 // A product without its addresses: all that a Plan depends on.
 struct Statement {
@@ -87,7 +91,9 @@ class BoundPlan {
 
     Arrays arrays_;
     std::array<ArrayView, kSlots> views_;  // of the bound arrays, and of a new `out`
+    std::array<bool, kSlots> has_{};
     GemmScalars scalars_;
+    NamedDTypes named_;
     Statement statement_;
     std::shared_ptr<const tcgemm::Plan> plan_;
     std::unique_ptr<Workspace> workspace_;

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "elements.hpp"
 #include "product.hpp"
+#include "scales.hpp"
 #include "staging.hpp"
 #include "tcgemm/error.hpp"
 
@@ -26,8 +28,12 @@ Enum from_name(const py::object& value, const Names& names, std::size_t first, c
                           "; it must be one of " + known + (first > 0 ? ", or None" : ""));
 }
 
-// Default of the result: the dtype that holds the values of A and of B; int32 for int8.
-DType default_out_dtype(DType a, DType b, Precision precision) {
+// Default of the result: the dtype that holds the values of A and of B; int32 for int8, float32
+// for FP8 and for int8 with scales.
+DType default_out_dtype(DType a, DType b, Precision precision, bool scaled) {
+    if ((is_fp8(a) && is_fp8(b)) || (scaled && is_integer(a) && is_integer(b))) return DType::f32;
+    if (is_fp8(a)) return b;
+    if (is_fp8(b)) return a;
     if (is_integer(a) && is_integer(b)) {
         const bool integer = precision == Precision::automatic || precision == Precision::int8;
         return integer ? DType::i32 : precision == Precision::fp64 ? DType::f64 : DType::f32;
@@ -39,14 +45,15 @@ DType default_out_dtype(DType a, DType b, Precision precision) {
 
 DType out_dtype_of(const Operands& operands, const Modes& modes, Precision precision) {
     if (modes.out_dtype.is_none()) {
-        return default_out_dtype(operands.view(kA).dtype, operands.view(kB).dtype, precision);
+        const bool scaled = operands.has(kScaleA) || operands.has(kScaleB) || operands.has(kScaleD);
+        return default_out_dtype(operands.view(kA).dtype, operands.view(kB).dtype, precision,
+                                 scaled);
     }
     const auto wanted = py::cast<std::string>(modes.out_dtype);
-    for (const DTypeInfo& known : kDTypes) {
-        if (wanted == known.name) return known.id;
-    }
+    if (const std::optional<DType> known = dtype_named(wanted)) return *known;
     throw DTypeError("out_dtype is " + wanted +
-                     "; results are float16, bfloat16, float32, float64 or int32");
+                     "; results are float16, bfloat16, float32, float64, int32, float8_e4m3fn or "
+                     "float8_e5m2");
 }
 
 void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
@@ -57,6 +64,24 @@ void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
 }
 
 }  // namespace
+
+NamedDTypes named_dtypes(const Modes& modes) {
+    NamedDTypes named;
+    const auto read = [](const py::object& value, const char* what) {
+        const auto wanted = py::cast<std::string>(value);
+        const std::optional<DType> known = dtype_named(wanted);
+        if (known) return *known;
+        throw DTypeError(std::string(what) + " is " + wanted +
+                         "; it must be float8_e4m3fn or float8_e5m2");
+    };
+    if (!modes.a_dtype.is_none()) named[kA] = read(modes.a_dtype, "a_dtype");
+    if (!modes.b_dtype.is_none()) named[kB] = read(modes.b_dtype, "b_dtype");
+    if (!modes.out_dtype.is_none()) {
+        const std::optional<DType> out = dtype_named(py::cast<std::string>(modes.out_dtype));
+        if (out && is_fp8(*out)) named[kC] = named[kOut] = out;
+    }
+    return named;
+}
 
 double scalar_from_python(py::handle value, const char* what) {
     const double number = PyFloat_AsDouble(value.ptr());
@@ -113,6 +138,7 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
     GemmProblem& problem = statement.problem;
     problem.precision = from_name<Precision>(modes.precision, kPrecisionNames, 1, "precision");
     problem.accumulate = from_name<Accumulate>(modes.accumulate, kAccumulateNames, 1, "accumulate");
+    problem.overflow = from_name<Overflow>(modes.overflow, kOverflowNames, 0, "overflow");
     problem.determinism =
         from_name<Determinism>(modes.determinism, kDeterminismNames, 0, "determinism");
 
@@ -158,6 +184,9 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
     problem.a = operand_a(*seen[kA], shape, modes.trans_a);
     problem.b = operand_b(*seen[kB], shape, modes.trans_b);
     problem.d = operand_out(*seen[kOut], shape, "out");
+    problem.scale_a = scale_a_of(operands, *seen[kScaleA], shape, modes.trans_a);
+    problem.scale_b = scale_b_of(operands, *seen[kScaleB], shape, modes.trans_b);
+    problem.scale_d = has_scale_d(operands);
     problem.c = statement.has_c ? operand_out(*seen[kC], shape, "c") : problem.d;
     return statement;
 }

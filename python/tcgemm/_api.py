@@ -23,6 +23,26 @@ def _flag(value: Any, name: str) -> bool:
     raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
 
 
+def _is_number(scale: Any) -> bool:
+    return isinstance(scale, (int, float, np.generic))
+
+
+def _array(scale: Any) -> Any:
+    return None if _is_number(scale) else scale
+
+
+def _factors(
+    alpha: Any, beta: Any, scale_a: Any, scale_b: Any, scale_d: Any
+) -> tuple[float, float]:
+    """alpha and beta with the scales that are numbers: those are known before the launch."""
+    for scale in (scale_a, scale_b):
+        if _is_number(scale):
+            alpha = alpha * float(scale)
+    if _is_number(scale_d):
+        alpha, beta = alpha * float(scale_d), beta * float(scale_d)
+    return alpha, beta
+
+
 def matmul(
     a: Array,
     b: Array,
@@ -40,25 +60,31 @@ def matmul(
     Parameters
     ----------
     a : array, shape (..., M, K) or (K,)
-        float16, bfloat16, float32, float64 or int8; NumPy (bfloat16 by ml_dtypes), CuPy, PyTorch,
-        JAX, or any object with ``__dlpack__``. Any strides. A 1-D array counts as one row.
+        float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2; NumPy (bfloat16 and
+        FP8 by ml_dtypes), CuPy, PyTorch, JAX, or any object with ``__dlpack__``. Any strides. A 1-D
+        array counts as one row. FP8 goes with FP8, of either format, or with float16.
     b : array, shape (..., K, N) or (K,)
         On the same device as `a`. A 1-D array counts as one column.
     out : array, optional
         Where the result goes: exactly its shape and dtype, writable, apart from `a` and `b`.
         Not for JAX, whose arrays are immutable.
     out_dtype : dtype or str, optional
-        float16, bfloat16, float32 or float64. Default: the dtype that holds both operands; int32
-        for int8 operands, which have no other. The accumulator is rounded to it once.
-    precision : {"fp16", "bf16", "fp32", "fp64", "int8"}, optional
+        float16, bfloat16, float32 or float64; of int8 operands int32, float16, bfloat16 or float32;
+        of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
+        that holds both operands; int32 for int8 and float32 for FP8 operands. The accumulator is
+        rounded to it once.
+    precision : {"fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64", "int8", "fp8", ...}, optional
         What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
-        they hold, so that nothing is lost. "tf32", "fp8_e4m3" and "fp8_e5m2" are names of versions
-        to come.
-    accumulate : {"fp32", "promoted", "fp16", "fp64", "int32"}, optional
-        What the products are summed in. Default: FP32 for fp16, bf16 and fp32, FP64 for fp64, INT32
-        for int8. "promoted" (precisions fp16, bf16 and fp32) adds FP32 sums of at most 128 products
-        to a second FP32 accumulator: slower, and an error that hardly grows with K. "fp16" goes
-        with precision fp16 only.
+        they hold, so that nothing is lost. "tf32" leaves 11 significant bits of float32. "fp32"
+        gives FP32-grade results by whichever kernel is the fastest that does; "fp32_simt"
+        multiplies in FP32 itself, on CUDA cores. "fp8_e4m3", "fp8_e5m2" and "fp8" (each in its own
+        format) take operands of FP8, "int8" those of int8.
+    accumulate : {"fp32", "promoted", "fp16", "fp64", "int32", "fast"}, optional
+        What the products are summed in. Default: FP32 for fp16, bf16, tf32 and fp32, FP64 for fp64,
+        INT32 for int8, promoted for FP8. "promoted" adds FP32 sums of at most 128 products to a
+        second FP32 accumulator: slower, and an error that hardly grows with K. "fp16" goes with
+        precision fp16 only, "fast" with FP8: the accumulator of the tensor cores as it is, of fewer
+        bits than FP32.
     determinism : {"run_to_run", "batch_invariant"}
         "run_to_run": the same build, device model and problem give the same bits, on any stream or
         thread. "batch_invariant": besides, a row of the result depends on the values of that row of
@@ -108,6 +134,7 @@ def matmul(
         a, b, None, out, 1.0, 0.0, False, False,
         out_dtype if out_dtype is None else dtype_name(out_dtype),
         precision, accumulate, determinism, stream,
+        "saturate", None, None, None, None, None,
     )  # fmt: skip
 
 
@@ -126,6 +153,12 @@ def gemm(
     accumulate: str | None = None,
     determinism: str = "run_to_run",
     stream: Any = None,
+    scale_a: Array | float | None = None,
+    scale_b: Array | float | None = None,
+    scale_d: Array | float | None = None,
+    overflow: str = "saturate",
+    a_dtype: Any = None,
+    b_dtype: Any = None,
 ) -> Any:
     """``alpha * op(a) @ op(b) + beta * c``, with the conventions of BLAS.
 
@@ -144,6 +177,22 @@ def gemm(
         The last two dimensions of the operand trade places.
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`.
+    scale_a, scale_b : float, or float32 array, optional
+        What the elements of FP8 and int8 operands stand for, divided by them: the result is that of
+        ``scale_a * op(a)`` and ``scale_b * op(b)``. One number of shape (), one for each row of A
+        and column of B, of shape (M, 1) or (M,) and (1, N) or (N,), and for FP8 one for each 128 k,
+        of shape (M, ceil(K / 128)) and (ceil(K / 128), N), or for each block of 128 x 128, of shape
+        (ceil(M / 128), ceil(K / 128)) and (ceil(K / 128), ceil(N / 128)). Dimensions of the batch
+        may stand before; where `a` or `b` is transposed, its scales are, too. int8 products with
+        scales go to a floating-point dtype.
+    scale_d : float, or float32 array of one element, optional
+        Factor of the whole result, before it is rounded to `out_dtype`.
+    overflow : {"saturate", "nan"}
+        What becomes of values beyond the range of an FP8 `out_dtype`: its largest number, or NaN
+        (Inf for float8_e5m2, which has it).
+    a_dtype, b_dtype : dtype or str, optional
+        "float8_e4m3fn" or "float8_e5m2" where `a` or `b` is a uint8 array that holds the bytes of
+        one, for frameworks whose DLPack has no FP8. `out` and `c` are read so by `out_dtype`.
 
     Returns
     -------
@@ -154,7 +203,8 @@ def gemm(
     Raises
     ------
     InvalidArgument
-        `beta` is not 0 and there is no `c`. Otherwise as :func:`matmul`.
+        `beta` is not 0 and there is no `c`; scales where the operands have none. Otherwise as
+        :func:`matmul`.
 
     Examples
     --------
@@ -165,8 +215,11 @@ def gemm(
            [7., 7.]], dtype=float32)
     """
     return _core.multiply(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
-        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
+        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
+        precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        *map(_array, (scale_a, scale_b, scale_d)),
     )  # fmt: skip
 
 
@@ -185,6 +238,12 @@ def plan(
     accumulate: str | None = None,
     determinism: str = "run_to_run",
     stream: Any = None,
+    scale_a: Array | float | None = None,
+    scale_b: Array | float | None = None,
+    scale_d: Array | float | None = None,
+    overflow: str = "saturate",
+    a_dtype: Any = None,
+    b_dtype: Any = None,
 ) -> _core.Plan:
     """Check a product and choose its kernel once, to compute it many times.
 
@@ -195,12 +254,15 @@ def plan(
         shape, dtype, strides and device.
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`.
+    scale_a, scale_b, scale_d, overflow, a_dtype, b_dtype
+        As in :func:`gemm`. A scale given as a number counts as part of `alpha`.
 
     Returns
     -------
     Plan
         With ``execute()``, ``kernel``, ``family``, ``workspace_bytes``, ``precision``,
-        ``accumulate``, ``split_k``, ``out_dtype``, ``device``; ``str(plan)`` explains it.
+        ``accumulate``, ``epilogue``, ``split_k``, ``out_dtype``, ``device``; ``str(plan)`` explains
+        it.
 
     Raises
     ------
@@ -215,8 +277,11 @@ def plan(
     np.float32(2.0)
     """
     return _core.plan(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
-        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
+        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
+        precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        *map(_array, (scale_a, scale_b, scale_d)),
     )  # fmt: skip
 
 
@@ -235,6 +300,12 @@ def explain(
     accumulate: str | None = None,
     determinism: str = "run_to_run",
     stream: Any = None,
+    scale_a: Array | float | None = None,
+    scale_b: Array | float | None = None,
+    scale_d: Array | float | None = None,
+    overflow: str = "saturate",
+    a_dtype: Any = None,
+    b_dtype: Any = None,
 ) -> list[dict[str, str]]:
     """Tell what every kernel says of a product.
 
@@ -244,6 +315,8 @@ def explain(
         As in :func:`gemm`.
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`.
+    scale_a, scale_b, scale_d, overflow, a_dtype, b_dtype
+        As in :func:`gemm`.
 
     Returns
     -------
@@ -252,6 +325,9 @@ def explain(
         product; empty where it accepts.
     """
     return _core.explain(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
-        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
+        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
+        precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        *map(_array, (scale_a, scale_b, scale_d)),
     )  # fmt: skip

@@ -24,6 +24,9 @@ class Plan:
         c: Any = None,
         out: Any = None,
         *,
+        scale_a: Any = None,
+        scale_b: Any = None,
+        scale_d: Any = None,
         alpha: float | None = None,
         beta: float | None = None,
         stream: Any = None,
@@ -38,6 +41,8 @@ class Plan:
     def precision(self) -> str: ...
     @property
     def accumulate(self) -> str: ...
+    @property
+    def epilogue(self) -> str: ...
     @property
     def split_k(self) -> int: ...
     @property
@@ -59,6 +64,12 @@ def multiply(
     accumulate: str | None,
     determinism: str,
     stream: Any,
+    overflow: str,
+    a_dtype: str | None,
+    b_dtype: str | None,
+    scale_a: Any,
+    scale_b: Any,
+    scale_d: Any,
     /,
 ) -> Any: ...
 def plan(
@@ -75,6 +86,12 @@ def plan(
     accumulate: str | None,
     determinism: str,
     stream: Any,
+    overflow: str,
+    a_dtype: str | None,
+    b_dtype: str | None,
+    scale_a: Any,
+    scale_b: Any,
+    scale_d: Any,
     /,
 ) -> Plan: ...
 def explain(
@@ -91,6 +108,12 @@ def explain(
     accumulate: str | None,
     determinism: str,
     stream: Any,
+    overflow: str,
+    a_dtype: str | None,
+    b_dtype: str | None,
+    scale_a: Any,
+    scale_b: Any,
+    scale_d: Any,
     /,
 ) -> list[dict[str, str]]: ...
 def explain_example(

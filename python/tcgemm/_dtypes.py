@@ -9,19 +9,20 @@ import numpy as np
 
 from ._errors import DTypeError
 
+# Names that NumPy knows only once ml_dtypes is imported.
+_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+
 
 @lru_cache(maxsize=256)
 def _name_of(dtype: Any) -> str:
     if type(dtype).__module__ == "torch":  # str(torch.float16) is "torch.float16"
         return str(dtype).removeprefix("torch.")
-    if (
-        isinstance(dtype, str) and dtype == "bfloat16"
-    ):  # a name that NumPy knows only once ml_dtypes is imported
-        return "bfloat16"
+    if isinstance(dtype, str) and dtype in _ML_DTYPES:
+        return dtype
     return str(np.dtype(dtype).name)
 
 
-def dtype_name(dtype: Any) -> str | None:
+def dtype_name(dtype: Any, argument: str = "out_dtype") -> str | None:
     """Name of a dtype, given as a str or as any framework's object; None stays None."""
     if dtype is None:
         return None
@@ -29,6 +30,6 @@ def dtype_name(dtype: Any) -> str | None:
         return _name_of(dtype)
     except TypeError:
         raise DTypeError(
-            f"out_dtype is {dtype!r}, which is no dtype; pass a name such as 'float32', or a dtype "
-            "of NumPy, ml_dtypes, PyTorch or JAX"
+            f"{argument} is {dtype!r}, which is no dtype; pass a name such as 'float32', or a "
+            "dtype of NumPy, ml_dtypes, PyTorch or JAX"
         ) from None

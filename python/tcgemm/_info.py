@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _core
-from ._errors import InvalidArgument, UnsupportedError
+from ._errors import InvalidArgument
 
 # Shared memory that a block may have (bytes), by compute capability: CUDA C++ Programming Guide,
 # "Technical Specifications per Compute Capability".
@@ -34,10 +34,14 @@ _MODES = [
     ("tf32", "fp32", "float32", "float32"),
     ("fp32", "fp32", "float32", "float32"),
     ("fp32", "promoted", "float32", "float32"),
+    ("fp32_simt", "fp32", "float32", "float32"),
     ("fp64", "fp64", "float64", "float64"),
     ("int8", "int32", "int8", "int32"),
-    ("fp8_e4m3", "fp32", "float16", "float16"),
-    ("fp8_e5m2", "fp32", "float16", "float16"),
+    ("int8", "int32", "int8", "float32"),
+    ("fp8_e4m3", "promoted", "float8_e4m3fn", "float32"),
+    ("fp8_e4m3", "fast", "float8_e4m3fn", "float32"),
+    ("fp8_e5m2", "promoted", "float8_e5m2", "float32"),
+    ("fp8", "promoted", "float8_e4m3fn", "float8_e4m3fn"),
 ]
 
 
@@ -113,12 +117,7 @@ def supports(cc: tuple[int, int] | None = None) -> list[dict[str, str]]:
         row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}
         row.update(family="", kernel="", reason="no kernel of this build has it")
         mode = (operands, out, precision, accumulate)
-        try:
-            verdicts = _core.explain_example(*mode, cc, shared_memory)
-        except UnsupportedError as error:
-            verdicts = []
-            row["reason"] = str(error)
-        for verdict in verdicts:
+        for verdict in _core.explain_example(*mode, cc, shared_memory):
             if not verdict["reason"]:
                 row.update(family=verdict["family"], kernel=verdict["name"], reason="")
                 break

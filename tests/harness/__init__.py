@@ -1,10 +1,10 @@
 """Oracle, data sets and guards, and `Lab.check`, the one entry of every numeric test."""
 
-from . import c_api, cuda, data, dlpack, families, oracle
+from . import c_api, cuda, data, dlpack, families, oracle, scaled
 from .check import WORST, Evidence, Lab, Run
 from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
-from .modes import FAMILY_MODES, MODES, SIXTEEN_BIT_FAMILIES, UNSUPPORTED, Mode
+from .modes import FAMILY_MODES, MODES, SCALING_FAMILIES, SIXTEEN_BIT_FAMILIES, Mode
 
 __all__ = [
     "COL",
@@ -12,8 +12,8 @@ __all__ = [
     "FORMATS",
     "MODES",
     "ROW",
+    "SCALING_FAMILIES",
     "SIXTEEN_BIT_FAMILIES",
-    "UNSUPPORTED",
     "WORST",
     "Evidence",
     "Lab",
@@ -28,5 +28,6 @@ __all__ = [
     "families",
     "oracle",
     "round_to",
+    "scaled",
     "wide",
 ]

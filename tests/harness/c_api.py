@@ -36,6 +36,15 @@ class Operand(ctypes.Structure):
     ]
 
 
+class Scale(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int),
+        ("outer_stride", ctypes.c_int64),
+        ("k_stride", ctypes.c_int64),
+        ("batch_stride", ctypes.c_int64 * _MAX_BATCH_DIMS),
+    ]
+
+
 class Problem(ctypes.Structure):
     _fields_ = [
         ("m", ctypes.c_int64),
@@ -50,6 +59,10 @@ class Problem(ctypes.Structure):
         ("precision", ctypes.c_int),
         ("accumulate", ctypes.c_int),
         ("determinism", ctypes.c_int),
+        ("scale_a", Scale),
+        ("scale_b", Scale),
+        ("scale_d", ctypes.c_int),
+        ("overflow", ctypes.c_int),
     ]
 
 

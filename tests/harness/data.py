@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .formats import FORMATS, Array, round_to
+from .formats import COMPUTE_FORMATS, Array, round_to
 from .modes import Mode
 
 Rng = np.random.Generator
@@ -25,6 +25,10 @@ def integers(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     limit = {"float16": 2**11, "float32": 2**24, "float64": 2**53, "int32": 2**31 - 1}
     largest = int(min(127, max(1, np.sqrt(limit[mode.accumulator] / max(k, 1)))))
     largest = min(largest, 16) if mode.operand != "int8" else largest
+    if mode.is_fp8:
+        # FP8 tensor cores may sum in 13 bits, promoted ones 128 products at a time.
+        terms = k if mode.accumulate == "fast" else min(k, 128)
+        largest = int(min(8, max(1, np.sqrt(2**13 / max(terms, 1)))))
     return (
         round_to(rng.integers(-largest, largest, a_shape, endpoint=True), mode.operand),
         round_to(rng.integers(-largest, largest, b_shape, endpoint=True), mode.operand),
@@ -55,8 +59,9 @@ def signed(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
 
 def wide_exponents(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     """Signed lognormal, sigma 4, kept inside the range of what the product is computed in."""
-    top = {"float16": 4.0 if mode.accumulator == "float16" else 14.0}.get(mode.compute, 40.0)
-    low = {"float16": -14.0}.get(mode.compute, -40.0)
+    half = 4.0 if mode.accumulator == "float16" else 14.0
+    ranges = {"float16": (-14.0, half), "float8_e4m3fn": (-6.0, 8.0), "float8_e5m2": (-14.0, 14.0)}
+    low, top = ranges.get(mode.compute, (-40.0, 40.0))
 
     def draw(shape: Shape) -> Array:
         exponent = np.clip(rng.normal(0.0, 4.0 / np.log(2.0), shape), low, top)
@@ -68,9 +73,9 @@ def wide_exponents(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair
 def huge_entry(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     """One huge entry in each row of A: all smaller products vanish beside it, or must not."""
     a, b = signed(rng, mode, a_shape, b_shape)
-    huge = {"float16": 2.0**8 if mode.accumulator == "float16" else 2.0**15}.get(
-        mode.compute, 2.0**60
-    )
+    half = 2.0**8 if mode.accumulator == "float16" else 2.0**15
+    ranges = {"float16": half, "float8_e4m3fn": 2.0**8, "float8_e5m2": 2.0**15}
+    huge = ranges.get(mode.compute, 2.0**60)
     a = a.copy()
     column = rng.integers(0, a_shape[-1], (*a_shape[:-1], 1))
     np.put_along_axis(a, column, round_to(huge, mode.operand), axis=-1)
@@ -80,7 +85,7 @@ def huge_entry(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
 def near_max(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     """A up to the largest finite value of the compute dtype; |A||B| stays just finite."""
     k = max(a_shape[-1], 1)
-    largest = min(FORMATS[mode.compute].largest, FORMATS[mode.operand].largest)
+    largest = min(COMPUTE_FORMATS[mode.compute].largest, COMPUTE_FORMATS[mode.operand].largest)
 
     def draw(shape: Shape, scale: float) -> Array:
         values = rng.choice([-1.0, 1.0], shape) * rng.uniform(0.5, 0.999, shape) * scale
@@ -93,7 +98,7 @@ def near_max(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
 
 def subnormal(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     """A subnormal in the compute dtype: one that is flushed to zero is an error of 100 %."""
-    step = FORMATS[mode.compute].smallest
+    step = COMPUTE_FORMATS[mode.compute].smallest
     a = rng.choice([-1.0, 1.0], a_shape) * rng.integers(1, 64, a_shape) * step
     b = rng.choice([-1.0, 1.0], b_shape) * rng.uniform(0.5, 2.0, b_shape)
     return round_to(a, mode.operand), round_to(b, mode.operand)
@@ -109,6 +114,11 @@ def permutation(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
 def codes(rng: Rng, mode: Mode, a_shape: Shape, b_shape: Shape) -> Pair:
     """A picks rows, B[k, j] holds a code of (k, j): a wrong index shows as a wrong code."""
     a = permutation(rng, mode, a_shape, b_shape)[0]
+    if (
+        mode.is_fp8
+    ):  # the positive finite numbers of both formats have these bits, one after another
+        bits = np.arange(np.prod(b_shape[-2:]), dtype=np.uint8).reshape(b_shape[-2:]) % 124
+        return a, np.broadcast_to(bits.view(COMPUTE_FORMATS[mode.operand].numpy), b_shape)
     span = {"float16": 2048, "bfloat16": 256, "int8": 127}.get(mode.compute, 2**22)
     values = np.arange(np.prod(b_shape[-2:])).reshape(b_shape[-2:]) % span
     return a, round_to(np.broadcast_to(values, b_shape), mode.operand)

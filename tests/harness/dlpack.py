@@ -41,6 +41,12 @@ class RawArray:
         self.shape, self.strides = tuple(shape), tuple(strides)
         self._device = device
 
+    def part(self, shape: Sequence[int]) -> RawArray:
+        """The first elements of each dimension."""
+        return RawArray(
+            self._memory, self._address, self._format, shape, self.strides, self._device
+        )
+
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._device
 

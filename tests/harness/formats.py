@@ -67,7 +67,42 @@ FORMATS = {
         ),
         Format("int8", np.dtype(np.int8), _U8, 0, 0x5A),
         Format("int32", np.dtype(np.int32), _U32, 0, 0x5A5A5A5A),
+        # e4m3 has two NaNs; the library yields the positive one only.
+        Format(
+            "float8_e4m3fn",
+            np.dtype(ml_dtypes.float8_e4m3fn),
+            _U8,
+            10,
+            0xFF,
+            2.0**-4,
+            2.0**-9,
+            448.0,
+        ),
+        Format(
+            "float8_e5m2",
+            np.dtype(ml_dtypes.float8_e5m2),
+            _U8,
+            12,
+            0x7D,
+            2.0**-3,
+            2.0**-16,
+            57344.0,
+        ),
     )
+}
+# What operands are rounded to: TF32 is held in float32.
+COMPUTE_FORMATS = {
+    **FORMATS,
+    "tf32": Format(
+        "tf32",
+        np.dtype(np.float32),
+        _U32,
+        2,
+        0x7FC5A000,
+        2.0**-11,
+        2.0**-136,
+        (2 - 2.0**-10) * 2.0**127,
+    ),
 }
 
 
@@ -87,15 +122,20 @@ def wide(array: Array) -> npt.NDArray[np.float64]:
 
 
 def round_to(values: npt.ArrayLike, name: str) -> Array:
-    """float64 values rounded once, to nearest even; overflow to Inf. Integers wrap around."""
+    """float64 values rounded once, to nearest even; overflow to Inf (float8_e4m3fn: NaN). Integers
+    wrap around."""
     values = np.asarray(values, dtype=np.float64)
-    target = FORMATS[name]
+    target = COMPUTE_FORMATS[name]
     with np.errstate(all="ignore"):
         if target.is_integer:
             width = 8 * target.numpy.itemsize
             wrapped = np.mod(values, 2.0**width).astype(np.uint64).astype(target.bits)
             return wrapped.view(target.numpy)
-        if name == "bfloat16":
+        if name == "tf32":
+            bits = _round_to_odd_float32(values).view(np.uint32)
+            rounded = (bits + np.uint32(0xFFF) + ((bits >> 13) & 1)) & np.uint32(0xFFFFE000)
+            return np.where(np.isnan(values), np.nan, rounded.view(np.float32)).astype(np.float32)
+        if name == "bfloat16" or name.startswith("float8"):
             # Through float32 rounded to odd: a second rounding to nearest is then harmless, where
             # nearest twice would err on ties.
             return _round_to_odd_float32(values).astype(target.numpy)

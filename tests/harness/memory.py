@@ -80,13 +80,14 @@ class Guarded:
     def _view(self, image: Array) -> Array:
         size = image.dtype.itemsize
         # as_strided forms the view of a sub-array: NumPy then does not object to negative strides.
+        # Of the bits: it does not know every dtype of ml_dtypes.
         view = as_strided(
-            image[self._first :],
+            image.view(self.format.bits)[self._first :],
             self.shape,
             [stride * size for stride in self._strides],
             writeable=True,
         )
-        return view
+        return view if image.dtype == self.format.bits else view.view(image.dtype)
 
     def _image(self) -> Array:
         if isinstance(self._memory, DeviceMemory):

@@ -31,7 +31,13 @@ class Mode:
 
     @property
     def default_output(self) -> str:
+        if self.is_fp8:
+            return "float32"
         return "int32" if self.operand == "int8" else self.operand
+
+    @property
+    def is_fp8(self) -> bool:
+        return self.operand.startswith("float8")
 
     @property
     def sum_output(self) -> str:
@@ -74,6 +80,21 @@ def _promoted(name: str, operand: str, compute: str, precision: str | None = Non
         (lambda k: min(_fp32_gate(k), _promoted_gate(k))) if fp32 else _promoted_gate,
         precision=precision,
         accumulate="promoted",
+    )
+
+
+def _fp8(name: str, operand: str, accumulate: str | None = None) -> Mode:
+    """Held to the promise of FP8 tensor cores. What fast ones keep is recorded, not promised, but
+    no less than this on lengths in use."""
+    return Mode(
+        name,
+        operand,
+        operand,
+        "float32",
+        (lambda k: 1.7e-2) if accumulate is None else (lambda k: max(1.7e-2, k * 2.0**-13)),
+        (lambda k: 2e-3) if accumulate is None else None,
+        accumulate=accumulate,
+        outputs=("float16", "bfloat16", "float32"),
     )
 
 
@@ -129,6 +150,27 @@ MODES = {
             lambda k: max(8.0, 2 * math.sqrt(k)) * U64,
         ),
         Mode("int8", "int8", "int8", "int32", None, outputs=("int32",)),
+        Mode(
+            "tf32",
+            "float32",
+            "tf32",
+            "float32",
+            _fp32_accumulate_hard,
+            _fp32_accumulate_gate,
+            precision="tf32",
+        ),
+        Mode(
+            "fp32_simt",
+            "float32",
+            "float32",
+            "float32",
+            _fp32_hard,
+            _fp32_gate,
+            precision="fp32_simt",
+        ),
+        _fp8("fp8_e4m3", "float8_e4m3fn"),
+        _fp8("fp8_e5m2", "float8_e5m2"),
+        _fp8("fp8_e4m3_fast", "float8_e4m3fn", "fast"),
         _promoted("fp16_promoted", "float16", "float16"),
         _promoted("bf16_promoted", "bfloat16", "bfloat16"),
         _promoted("fp32_promoted", "float32", "float32"),
@@ -151,16 +193,15 @@ FAMILY_MODES = {
         "bf16_promoted",
         "fp32_as_fp16_promoted",
         "fp32_as_bf16_promoted",
+        "fp8_e4m3",
+        "fp8_e5m2",
+        "fp8_e4m3_fast",
     ),
-    "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16"),
+    "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
 # Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
 SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm70_wmma")
-# What the library knows by name and refuses so far, each with UnsupportedError.
-UNSUPPORTED = (
-    {"precision": "tf32"},
-    {"precision": "fp8_e4m3"},
-    {"precision": "fp8_e5m2"},
-)
+# Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats.
+SCALING_FAMILIES = ("simt", "host")

@@ -6,14 +6,17 @@
 
 namespace tcgemm {
 
-// The dtype table: id, name, bits, DLPack type code (dlpack.h: kDLInt 0, kDLFloat 2, kDLBfloat 4).
-#define TCGEMM_DTYPES(ROW)       \
-    ROW(f16, "float16", 16, 2)   \
-    ROW(bf16, "bfloat16", 16, 4) \
-    ROW(f32, "float32", 32, 2)   \
-    ROW(f64, "float64", 64, 2)   \
-    ROW(i8, "int8", 8, 0)        \
-    ROW(i32, "int32", 32, 0)
+// The dtype table: id, name, bits, DLPack type code (dlpack.h: kDLInt 0, kDLFloat 2, kDLBfloat 4,
+// kDLFloat8_e4m3fn 10, kDLFloat8_e5m2 12).
+#define TCGEMM_DTYPES(ROW)            \
+    ROW(f16, "float16", 16, 2)        \
+    ROW(bf16, "bfloat16", 16, 4)      \
+    ROW(f32, "float32", 32, 2)        \
+    ROW(f64, "float64", 64, 2)        \
+    ROW(i8, "int8", 8, 0)             \
+    ROW(i32, "int32", 32, 0)          \
+    ROW(e4m3, "float8_e4m3fn", 8, 10) \
+    ROW(e5m2, "float8_e5m2", 8, 12)
 
 enum class DType : std::uint8_t {
 #define TCGEMM_ROW(id, name, bits, dlpack_code) id,
@@ -38,9 +41,12 @@ constexpr const DTypeInfo& info(DType dtype) { return kDTypes[static_cast<std::s
 constexpr const char* name(DType dtype) { return info(dtype).name; }
 constexpr int size_of(DType dtype) { return info(dtype).bits / 8; }  // bytes
 constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
+constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
 // What the elements of A and B are rounded to (to nearest even) before they are multiplied.
-// `automatic` keeps what the operands hold: the widest of their dtypes.
+// `automatic` keeps what the operands hold: the widest of their dtypes. fp8: each of the operands
+// keeps its own FP8 format. fp32 takes whichever kernel gives FP32-grade sums, fp32_simt only one
+// that multiplies in FP32 itself.
 #define TCGEMM_PRECISIONS(ROW) \
     ROW(automatic)             \
     ROW(fp16)                  \
@@ -50,18 +56,23 @@ constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
     ROW(fp64)                  \
     ROW(int8)                  \
     ROW(fp8_e4m3)              \
-    ROW(fp8_e5m2)
+    ROW(fp8_e5m2)              \
+    ROW(fp8)                   \
+    ROW(fp32_simt)
 
-// What the products are summed in. `automatic`: FP32 for fp16, bf16 and fp32; FP64 for fp64; INT32
-// for int8. `promoted` adds FP32 sums of at most kPromotedK products to a second FP32 accumulator,
-// rounding to nearest: on tensor cores, which truncate, the error then hardly grows with K.
+// What the products are summed in. `automatic`: promoted for FP8; FP32 for fp16, bf16, tf32 and
+// fp32; FP64 for fp64; INT32 for int8. `promoted` adds FP32 sums of at most kPromotedK products to
+// a second FP32 accumulator, rounding to nearest: on tensor cores, which truncate, the error then
+// hardly grows with K. `fast` is for FP8 alone: the accumulator of the tensor cores as it is, which
+// keeps fewer bits than FP32.
 #define TCGEMM_ACCUMULATES(ROW) \
     ROW(automatic)              \
     ROW(fp16)                   \
     ROW(fp32)                   \
     ROW(promoted)               \
     ROW(fp64)                   \
-    ROW(int32)
+    ROW(int32)                  \
+    ROW(fast)
 inline constexpr int kPromotedK = 128;
 
 // run_to_run: same build, device model and problem give the same bits, on any stream or thread.
@@ -86,6 +97,9 @@ inline constexpr std::array kDeterminismNames = {TCGEMM_DETERMINISMS(TCGEMM_NAME
 
 constexpr const char* name(Precision p) { return kPrecisionNames[static_cast<std::size_t>(p)]; }
 constexpr const char* name(Accumulate a) { return kAccumulateNames[static_cast<std::size_t>(a)]; }
+constexpr bool is_fp8(Precision p) {
+    return p == Precision::fp8_e4m3 || p == Precision::fp8_e5m2 || p == Precision::fp8;
+}
 constexpr const char* name(Determinism d) { return kDeterminismNames[static_cast<std::size_t>(d)]; }
 
 }  // namespace tcgemm

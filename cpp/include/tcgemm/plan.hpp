@@ -22,9 +22,14 @@ struct GemmPointers {
     const void* b = nullptr;
     const void* c = nullptr;
     void* d = nullptr;
+    // Where the problem has such scales: of batch 0, aligned to 4. Read as A and B are; scale_d
+    // always.
+    const float* scale_a = nullptr;
+    const float* scale_b = nullptr;
+    const float* scale_d = nullptr;
 };
 
-// Held at accumulator precision. int8 products take whole numbers only.
+// Held at accumulator precision. int8 products with an int32 result take whole numbers only.
 struct GemmScalars {
     double alpha = 1.0;
     double beta = 0.0;
@@ -46,6 +51,7 @@ class TCGEMM_API Plan {
     const GemmProblem& problem() const noexcept;  // as it was given
     Precision precision() const noexcept;         // resolved, never automatic
     Accumulate accumulate() const noexcept;       // resolved, never automatic
+    Epilogue epilogue() const noexcept;           // scaled where the problem asks for it
     int split_k() const noexcept;
     std::size_t workspace_bytes() const noexcept;
     std::string describe() const;  // one line a decision, for people

@@ -31,6 +31,17 @@ struct Operand {
     }
 };
 
+// How the scales of A or B lie in memory, float32 numbers. With (o, k) for (row of A, k) or (column
+// of B, k), counted in the elements or blocks that `kind` says, scale (o, k) of batch (p, q, ..) is
+// at data[p * batch_stride[0] + q * batch_stride[1] + .. + o * outer_stride + k * k_stride].
+// Strides count elements; those that `kind` has no use for are not read.
+struct Scale {
+    ScaleKind kind = ScaleKind::none;
+    std::int64_t outer_stride = 1;
+    std::int64_t k_stride = 1;
+    BatchDims batch_stride{};
+};
+
 // A plain description without pointers: two products with equal problems share a Plan.
 struct GemmProblem {
     std::int64_t m = 0;  // rows of A, C and D
@@ -44,6 +55,9 @@ struct GemmProblem {
     Accumulate accumulate = Accumulate::automatic;
     Determinism determinism = Determinism::run_to_run;
     Epilogue epilogue = Epilogue::linear;
+    Scale scale_a, scale_b;  // of FP8 and INT8 operands; blocks go with FP8 only
+    bool scale_d = false;    // whether the result is multiplied by a float32 number in memory
+    Overflow overflow = Overflow::saturate;  // of a D in FP8
 };
 
 }  // namespace tcgemm

@@ -35,7 +35,9 @@ typedef enum tcgemm_dtype {
     TCGEMM_FLOAT32 = 2,
     TCGEMM_FLOAT64 = 3,
     TCGEMM_INT8 = 4,
-    TCGEMM_INT32 = 5
+    TCGEMM_INT32 = 5,
+    TCGEMM_FLOAT8_E4M3FN = 6,
+    TCGEMM_FLOAT8_E5M2 = 7
 } tcgemm_dtype;
 
 typedef enum tcgemm_precision {
@@ -47,7 +49,9 @@ typedef enum tcgemm_precision {
     TCGEMM_PRECISION_FP64 = 5,
     TCGEMM_PRECISION_INT8 = 6,
     TCGEMM_PRECISION_FP8_E4M3 = 7,
-    TCGEMM_PRECISION_FP8_E5M2 = 8
+    TCGEMM_PRECISION_FP8_E5M2 = 8,
+    TCGEMM_PRECISION_FP8 = 9, /* each operand in its own FP8 format */
+    TCGEMM_PRECISION_FP32_SIMT = 10
 } tcgemm_precision;
 
 typedef enum tcgemm_accumulate {
@@ -56,7 +60,8 @@ typedef enum tcgemm_accumulate {
     TCGEMM_ACCUMULATE_FP32 = 2,
     TCGEMM_ACCUMULATE_PROMOTED = 3,
     TCGEMM_ACCUMULATE_FP64 = 4,
-    TCGEMM_ACCUMULATE_INT32 = 5
+    TCGEMM_ACCUMULATE_INT32 = 5,
+    TCGEMM_ACCUMULATE_FAST = 6
 } tcgemm_accumulate;
 
 typedef enum tcgemm_determinism {
@@ -76,6 +81,29 @@ typedef struct tcgemm_operand {
     int alignment; /* bytes, 1 to 16: divides every address that is given for it */
 } tcgemm_operand;
 
+/* Which elements of A or B share a scale: see TCGEMM_SCALE_KINDS (epilogue.hpp). */
+typedef enum tcgemm_scale_kind {
+    TCGEMM_SCALE_NONE = 0,
+    TCGEMM_SCALE_TENSOR = 1,
+    TCGEMM_SCALE_VECTOR = 2,
+    TCGEMM_SCALE_BLOCK_1X128 = 3,
+    TCGEMM_SCALE_BLOCK_128X128 = 4
+} tcgemm_scale_kind;
+
+/* What becomes of too large values of a D in FP8: the largest number, or NaN (e5m2: Inf). */
+typedef enum tcgemm_overflow {
+    TCGEMM_OVERFLOW_SATURATE = 0,
+    TCGEMM_OVERFLOW_NAN = 1
+} tcgemm_overflow;
+
+/* float32 numbers; strides count them, along rows of A or columns of B, and along K. */
+typedef struct tcgemm_scale {
+    tcgemm_scale_kind kind;
+    int64_t outer_stride;
+    int64_t k_stride;
+    int64_t batch_stride[TCGEMM_MAX_BATCH_DIMS];
+} tcgemm_scale;
+
 /* D (m x n) = alpha * A (m x k) B (k x n) + beta * C (m x n), for each of the batch. Where there is
  * no C, describe it as D. Start from tcgemm_problem_init(). */
 typedef struct tcgemm_problem {
@@ -86,7 +114,21 @@ typedef struct tcgemm_problem {
     tcgemm_precision precision;
     tcgemm_accumulate accumulate;
     tcgemm_determinism determinism;
+    tcgemm_scale scale_a, scale_b; /* of FP8 and int8 operands */
+    int scale_d;                   /* 1: the result is multiplied by a float32 number in memory */
+    tcgemm_overflow overflow;
 } tcgemm_problem;
+
+/* Addresses of element (0, 0) of batch 0; NULL where the problem has no such operand. */
+typedef struct tcgemm_pointers {
+    const void* a;
+    const void* b;
+    const void* c;
+    void* d;
+    const float* scale_a;
+    const float* scale_b;
+    const float* scale_d;
+} tcgemm_pointers;
 
 typedef struct tcgemm_plan tcgemm_plan; /* opaque */
 
@@ -116,6 +158,11 @@ TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes
 TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,
                                          const void* c, void* d, double alpha, double beta,
                                          void* stream, void* workspace, size_t workspace_bytes);
+/* The same for a problem with scales. */
+TCGEMM_API tcgemm_status tcgemm_plan_run_scaled(const tcgemm_plan* plan,
+                                                const tcgemm_pointers* pointers, double alpha,
+                                                double beta, void* stream, void* workspace,
+                                                size_t workspace_bytes);
 
 /* All in one: a cached plan, a workspace out of the library's pool. */
 TCGEMM_API tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device, const void* a,

@@ -15,9 +15,11 @@ namespace {
 using namespace tcgemm;
 
 static_assert(TCGEMM_MAX_BATCH_DIMS == kMaxBatchDims);
-static_assert(static_cast<int>(DType::i32) == TCGEMM_INT32);
-static_assert(static_cast<int>(Precision::fp8_e5m2) == TCGEMM_PRECISION_FP8_E5M2);
-static_assert(static_cast<int>(Accumulate::int32) == TCGEMM_ACCUMULATE_INT32);
+static_assert(static_cast<int>(DType::e5m2) == TCGEMM_FLOAT8_E5M2);
+static_assert(static_cast<int>(Precision::fp32_simt) == TCGEMM_PRECISION_FP32_SIMT);
+static_assert(static_cast<int>(Accumulate::fast) == TCGEMM_ACCUMULATE_FAST);
+static_assert(static_cast<int>(ScaleKind::block_128x128) == TCGEMM_SCALE_BLOCK_128X128);
+static_assert(static_cast<int>(Overflow::nan) == TCGEMM_OVERFLOW_NAN);
 static_assert(static_cast<int>(Determinism::batch_invariant) == TCGEMM_BATCH_INVARIANT);
 static_assert(static_cast<int>(ErrorCode::internal) == TCGEMM_INTERNAL_ERROR);
 
@@ -80,6 +82,15 @@ Operand to_operand(const tcgemm_operand& raw, const char* name) {
     return operand;
 }
 
+Scale to_scale(const tcgemm_scale& raw, const char* name) {
+    Scale scale;
+    scale.kind = to_enum<ScaleKind>(raw.kind, "kind of scale_", name);
+    scale.outer_stride = raw.outer_stride;
+    scale.k_stride = raw.k_stride;
+    for (int dim = 0; dim < kMaxBatchDims; ++dim) scale.batch_stride[dim] = raw.batch_stride[dim];
+    return scale;
+}
+
 GemmProblem to_problem(const tcgemm_problem& raw) {
     GemmProblem problem;
     problem.m = raw.m;
@@ -94,6 +105,10 @@ GemmProblem to_problem(const tcgemm_problem& raw) {
     problem.precision = to_enum<Precision>(raw.precision, "precision");
     problem.accumulate = to_enum<Accumulate>(raw.accumulate, "accumulate");
     problem.determinism = to_enum<Determinism>(raw.determinism, "determinism");
+    problem.scale_a = to_scale(raw.scale_a, "a");
+    problem.scale_b = to_scale(raw.scale_b, "b");
+    problem.scale_d = raw.scale_d != 0;
+    problem.overflow = to_enum<Overflow>(raw.overflow, "overflow");
     return problem;
 }
 
@@ -167,12 +182,21 @@ size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan) {
 tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b, const void* c,
                               void* d, double alpha, double beta, void* stream, void* workspace,
                               size_t workspace_bytes) {
+    const tcgemm_pointers pointers = {a, b, c, d, nullptr, nullptr, nullptr};
+    return tcgemm_plan_run_scaled(plan, &pointers, alpha, beta, stream, workspace, workspace_bytes);
+}
+
+tcgemm_status tcgemm_plan_run_scaled(const tcgemm_plan* plan, const tcgemm_pointers* pointers,
+                                     double alpha, double beta, void* stream, void* workspace,
+                                     size_t workspace_bytes) {
     return guarded([&] {
         const Plan& p = required(plan, "plan").plan;
+        const tcgemm_pointers& at = required(pointers, "pointers");
+        const GemmPointers all = {at.a, at.b, at.c, at.d, at.scale_a, at.scale_b, at.scale_d};
         if (workspace == nullptr && workspace_bytes == 0) {
-            p.run({a, b, c, d}, {alpha, beta}, to_stream(stream));
+            p.run(all, {alpha, beta}, to_stream(stream));
         } else {
-            p.run({a, b, c, d}, {alpha, beta}, to_stream(stream), workspace, workspace_bytes);
+            p.run(all, {alpha, beta}, to_stream(stream), workspace, workspace_bytes);
         }
     });
 }

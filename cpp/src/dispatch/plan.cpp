@@ -9,6 +9,7 @@
 #include "dispatch/overlap.hpp"
 #include "dispatch/select.hpp"
 #include "pack/pack.hpp"
+#include "problem/scales.hpp"
 #include "tcgemm/buffer.hpp"
 #include "tcgemm/error.hpp"
 
@@ -36,6 +37,16 @@ MatrixView matrix_view(const Operand& operand) {
     for (int dim = 0; dim < kMaxBatchDims; ++dim)
         view.batch_stride[dim] = operand.batch_stride[dim];
     view.dtype = operand.dtype;
+    return view;
+}
+
+ScaleView scale_view(const Scale& scale) {
+    ScaleView view;
+    view.outer_stride = scale.outer_stride;
+    view.k_stride = scale.k_stride;
+    for (int dim = 0; dim < kMaxBatchDims; ++dim) view.batch_stride[dim] = scale.batch_stride[dim];
+    view.outer_block = scale.kind == ScaleKind::block_128x128 ? kScaleBlock : 1;
+    view.along_k = is_blockwise(scale.kind);
     return view;
 }
 
@@ -72,16 +83,21 @@ struct PackStep {
 PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
                       std::int64_t cols, const OperandNeeds& needs) {
     PackStep step;
-    const bool right_dtype = needs.any_dtype || operand.dtype == problem.compute_dtype();
+    const DType dtype = operand_dtype(needs, problem, operand.dtype);
+    // Of narrower dtypes, float32 holds what TF32 holds.
+    const bool rounds_to_tf32 = problem->precision == Precision::tf32 && !needs.any_dtype &&
+                                (operand.dtype == DType::f32 || operand.dtype == DType::f64);
+    const bool right_dtype = operand.dtype == dtype && !rounds_to_tf32;
     const bool right_form = is_loadable(*problem, operand, rows, cols, needs);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
     step.task.source = matrix_view(operand);
     step.task.rows = rows;
     step.task.cols = cols;
+    step.task.rounds_to_tf32 = rounds_to_tf32;
     step.task.target = pack::packed_layout(step.task.source, rows, cols,
-                                           batch_shape(*problem, problem.batch_count()),
-                                           problem.compute_dtype(), needs.packed_row_bytes);
+                                           batch_shape(*problem, problem.batch_count()), dtype,
+                                           needs.packed_row_bytes);
     return step;
 }
 
@@ -90,7 +106,8 @@ void check_whole(double value, const char* which) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", value);
     throw InvalidArgument(std::string(which) + " is " + text +
-                          "; an int8 product takes whole numbers up to 2^31");
+                          "; an int8 product with an int32 result takes whole numbers up to "
+                          "2^31: name a floating-point dtype for D");
 }
 
 void check_pointer(const void* pointer, int alignment, const char* operand) {
@@ -114,6 +131,9 @@ struct Plan::Impl {
     GemmScalars flushed(const GemmScalars& scalars) const;
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
     GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
+    void check_scales(const GemmPointers& p, bool reads_ab) const;
+    ScaleArgs make_scales(const GemmPointers& pointers, bool reads_ab) const;
+    bool in_integers() const { return is_integer(valid->d.dtype); }
     void pack(GemmArgs& args, char* workspace, StreamView stream) const;
 
     ValidProblem valid;
@@ -124,7 +144,9 @@ struct Plan::Impl {
     PackStep pack_a, pack_b;
     std::size_t kernel_workspace_offset = 0, workspace_bytes = 0;
     Footprint a, b, c, d;  // in the canonical form, as `valid`
+    Footprint scale_a, scale_b;
     GemmArgs args_without_pointers;
+    ScaleArgs scales_without_pointers;
     bool same_layout_c_d = false;
 };
 
@@ -158,6 +180,11 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     b = footprint(p, p.b, p.k, p.n, "B");
     c = footprint(p, p.c, p.m, p.n, "C");
     d = footprint(p, p.d, p.m, p.n, "D");
+    const ScaleMatrix of_a = scale_matrix(p.scale_a, p.m, p.k);
+    const ScaleMatrix of_b = scale_matrix(p.scale_b, p.n, p.k);
+    scale_a = footprint(p, of_a.operand, of_a.rows, of_a.cols, "scale_a");
+    scale_b = footprint(p, of_b.operand, of_b.rows, of_b.cols, "scale_b");
+    scales_without_pointers = {scale_view(p.scale_a), scale_view(p.scale_b), nullptr, p.overflow};
     same_layout_c_d = p.c.row_stride == p.d.row_stride && p.c.col_stride == p.d.col_stride &&
                       p.c.batch_stride == p.d.batch_stride;
 
@@ -175,7 +202,7 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
 // What an FP32 accumulator rounds to 0 is 0: then A and B, or C, are not read. (Rounding both to
 // float and back would say the same, but GCC 12 drops the two conversions at -O2.)
 GemmScalars Plan::Impl::flushed(const GemmScalars& scalars) const {
-    if (valid->precision == Precision::fp64 || valid->precision == Precision::int8) return scalars;
+    if (valid->precision == Precision::fp64 || in_integers()) return scalars;
     const auto flush = [](double x) { return static_cast<float>(x) == 0.0f ? 0.0 : x; };
     return {flush(scalars.alpha), flush(scalars.beta)};
 }
@@ -191,7 +218,7 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
         check_pointer(p.b, valid->b.alignment, b_name);
     }
     if (reads_c) check_pointer(p.c, valid->c.alignment, "C");
-    if (valid->precision == Precision::int8) {
+    if (in_integers()) {
         check_whole(scalars.alpha, "alpha");
         check_whole(scalars.beta, "beta");
     }
@@ -204,6 +231,35 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
     if (reads_c && !(p.c == p.d && same_layout_c_d) && overlaps(p.c, c, p.d, d)) {
         refuse("C", "C may be D itself (same address and strides) or lie apart");
     }
+}
+
+void Plan::Impl::check_scales(const GemmPointers& p, bool reads_ab) const {
+    const auto check = [&](const float* scales, const Footprint& span, const std::string& name) {
+        check_pointer(scales, size_of(DType::f32), name.c_str());
+        if (overlaps(scales, span, p.d, d)) {
+            throw LayoutError("D overlaps operand " + name + " in memory, which is read while D " +
+                              "is written; give D memory of its own");
+        }
+    };
+    const bool a_is_b = valid.transposed();
+    if (reads_ab && valid->scale_a.kind != ScaleKind::none) {
+        check(p.scale_a, scale_a, a_is_b ? "scale_b" : "scale_a");
+    }
+    if (reads_ab && valid->scale_b.kind != ScaleKind::none) {
+        check(p.scale_b, scale_b, a_is_b ? "scale_a" : "scale_b");
+    }
+    const int size = size_of(DType::f32);
+    if (valid->scale_d) check(p.scale_d, {0, size, size, 0}, "scale_d");
+}
+
+ScaleArgs Plan::Impl::make_scales(const GemmPointers& pointers, bool reads_ab) const {
+    ScaleArgs scales = scales_without_pointers;
+    const bool has_a = reads_ab && valid->scale_a.kind != ScaleKind::none;
+    const bool has_b = reads_ab && valid->scale_b.kind != ScaleKind::none;
+    scales.a.data = has_a ? pointers.scale_a : nullptr;
+    scales.b.data = has_b ? pointers.scale_b : nullptr;
+    scales.d = valid->scale_d ? pointers.scale_d : nullptr;
+    return scales;
 }
 
 GemmArgs Plan::Impl::make_args(const GemmPointers& pointers, const GemmScalars& scalars) const {
@@ -249,6 +305,7 @@ Device Plan::device() const noexcept { return impl_->device; }
 const GemmProblem& Plan::problem() const noexcept { return impl_->valid.as_given(); }
 Precision Plan::precision() const noexcept { return impl_->valid->precision; }
 Accumulate Plan::accumulate() const noexcept { return impl_->valid->accumulate; }
+Epilogue Plan::epilogue() const noexcept { return impl_->valid->epilogue; }
 int Plan::split_k() const noexcept { return impl_->schedule.split_k; }
 std::size_t Plan::workspace_bytes() const noexcept { return impl_->workspace_bytes; }
 
@@ -257,11 +314,17 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     const Impl& plan = *impl_;
     if (plan.valid.empty()) return;
     GemmPointers p = pointers;
-    if (plan.valid.transposed()) std::swap(p.a, p.b);
+    if (plan.valid.transposed()) {
+        std::swap(p.a, p.b);
+        std::swap(p.scale_a, p.scale_b);
+    }
     const GemmScalars held = plan.flushed(scalars);
     GemmArgs args = plan.make_args(p, held);
     const bool reads_ab = args.k > 0;
     plan.check_run(p, held, reads_ab);
+    plan.check_scales(p, reads_ab);
+    const ScaleArgs scales = plan.make_scales(p, reads_ab);
+    if (plan.valid->epilogue == Epilogue::scaled) args.scales = &scales;
     if (workspace_bytes < plan.workspace_bytes ||
         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
         throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) +
@@ -303,13 +366,22 @@ std::string Plan::describe() const {
             strides(given.d) + "\n";
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
             (plan.valid.batch_invariant() ? ", batch_invariant" : "") +
+            (epilogue() == Epilogue::linear ? "" : std::string(", epilogue ") + name(epilogue())) +
             (plan.valid.transposed() ? ", as D^T = B^T A^T" : "") + "\n";
+    std::string scales;
+    for (const auto& [operand, scale] : {std::pair{"A", given.scale_a}, {"B", given.scale_b}}) {
+        if (scale.kind == ScaleKind::none) continue;
+        scales += std::string(scales.empty() ? "" : ", ") + operand + " " + name(scale.kind);
+    }
+    if (given.scale_d) scales += std::string(scales.empty() ? "" : ", ") + "D tensor";
+    if (!scales.empty()) text += "scales     " + scales + "\n";
     text += "device     " + properties(plan.device).name + "\n";
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
     const auto packing = [&](const char* operand, const PackStep& step) {
         if (!step.needed) return;
         const MatrixView& target = step.task.target.view;
-        text += std::string("pack       ") + operand + " to " + name(target.dtype) + " strides (" +
+        text += std::string("pack       ") + operand + " to " + name(target.dtype) +
+                (step.task.rounds_to_tf32 ? " rounded to TF32" : "") + " strides (" +
                 std::to_string(target.row_stride) + ", " + std::to_string(target.col_stride) +
                 ")\n";
     };

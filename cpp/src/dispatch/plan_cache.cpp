@@ -27,6 +27,13 @@ class Key {
         }
         const int rank = p.batch_rank < 0 || p.batch_rank > kMaxBatchDims ? 0 : p.batch_rank;
         for (int dim = 0; dim < rank; ++dim) add(p.batch_shape[dim]);
+        for (const Scale* s : {&p.scale_a, &p.scale_b}) {
+            add(static_cast<int>(s->kind));
+            if (s->kind == ScaleKind::none) continue;
+            add(s->outer_stride), add(s->k_stride);
+            for (int dim = 0; dim < rank; ++dim) add(s->batch_stride[dim]);
+        }
+        add(p.scale_d ? 1 : 0), add(static_cast<int>(p.overflow));
         for (const Operand* o : {&p.a, &p.b, &p.c, &p.d}) {
             add(static_cast<int>(o->dtype)), add(o->alignment), add(o->row_stride),
                 add(o->col_stride);
@@ -50,7 +57,8 @@ class Key {
 
    private:
     void add(std::int64_t word) { words_[count_++] = word; }
-    std::array<std::int64_t, 10 + kMaxBatchDims + 4 * (4 + kMaxBatchDims)> words_;
+    std::array<std::int64_t, 12 + kMaxBatchDims + 4 * (4 + kMaxBatchDims) + 2 * (3 + kMaxBatchDims)>
+        words_;
     int count_ = 0;  // so many words are used
 };
 struct KeyHash {

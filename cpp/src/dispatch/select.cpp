@@ -28,7 +28,7 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
     if (std::string reason = kernel.rejects(problem, device); !reason.empty()) return reason;
     if (!kernel.needs.any_dtype) {
         for (const DType from : {problem->a.dtype, problem->b.dtype}) {
-            const DType to = problem.compute_dtype();
+            const DType to = operand_dtype(kernel.needs, problem, from);
             if (from != to && !pack::converts(from, to)) {
                 return std::string("no conversion from ") + name(from) + " to " + name(to);
             }

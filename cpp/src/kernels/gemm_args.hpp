@@ -35,6 +35,23 @@ inline bool is_row_major(const MatrixView& view, std::int64_t rows) {
     return view.col_stride == 1 && (rows == 1 || view.row_stride % kVector == 0);
 }
 
+// The scales of A or B: see Scale (problem.hpp). `outer` counts rows of A or columns of B. Strides
+// that the kind has no use for are 0, so that every kind is read in one way.
+struct ScaleView {
+    const float* data = nullptr;  // null: 1 everywhere
+    std::int64_t outer_stride = 0;
+    std::int64_t k_stride = 0;
+    std::int64_t batch_stride[kMaxBatchDims] = {};
+    int outer_block = 1;   // rows or columns that share a scale
+    bool along_k = false;  // it differs from block to block of kScaleBlock k
+};
+
+struct ScaleArgs {
+    ScaleView a, b;
+    const float* d = nullptr;  // null: 1
+    Overflow overflow = Overflow::saturate;
+};
+
 struct GemmArgs {
     std::int64_t m = 0, n = 0, k = 0;  // k = 0 where alpha = 0: A and B are not read then
     BatchShape batch;
@@ -43,6 +60,9 @@ struct GemmArgs {
     MatrixView d;     // unit column stride unless neither stride of the user's D is 1
     double alpha = 1.0, beta = 0.0;
     void* workspace = nullptr;  // Schedule::workspace_bytes of it, aligned to 256
+    // On the host, for the duration of the launch; set where the epilogue is `scaled`. A launcher
+    // copies what its kernels take.
+    const ScaleArgs* scales = nullptr;
 };
 
 // Element offset of a batch: `index` counts the batches in row-major order of the extents.

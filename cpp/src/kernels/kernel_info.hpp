@@ -31,7 +31,15 @@ struct OperandNeeds {
     bool tensor_map = false;
     // Rows (or columns) of an operand that is packed start at multiples of so many bytes.
     int packed_row_bytes = 16;
+    // FP8 operands come as they are, each in its own format, not as compute_dtype().
+    bool fp8 = false;
 };
+
+// What a kernel with these needs gets an operand of dtype `given` in.
+inline DType operand_dtype(const OperandNeeds& needs, const ValidProblem& problem, DType given) {
+    const bool as_it_is = needs.any_dtype || (needs.fp8 && is_fp8(given));
+    return as_it_is ? given : problem.compute_dtype();
+}
 
 struct Schedule {
     int split_k = 1;

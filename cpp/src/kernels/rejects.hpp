@@ -7,20 +7,29 @@
 
 namespace tcgemm {
 
-// Why a kernel that multiplies `multiplies`, accumulates in `accumulates` and has the linear
-// epilogue can't compute the problem; empty: it can.
+// Whether sums made as `has` says keep the promise of `asked`: those in FP32 are better than fast.
+inline bool keeps(Accumulate has, Accumulate asked) {
+    const bool in_fp32 = has == Accumulate::fp32 || has == Accumulate::promoted;
+    return has == asked || (asked == Accumulate::fast && in_fp32);
+}
+
+// Why a kernel that gets A and B in `multiplies`, accumulates in `accumulates` and has `epilogue`
+// can't compute the problem; empty: it can. FP8 operands may come as float16, which holds them: a
+// kernel that takes them as they are says so in its needs (OperandNeeds::fp8), and asks
+// problem->precision besides. So does one that multiplies float32 by halves, or rounded to TF32.
 inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
-                                Accumulate accumulates) {
+                                Accumulate accumulates, Epilogue epilogue = Epilogue::linear) {
     if (problem.compute_dtype() != multiplies) {
         return std::string("multiplies ") + name(multiplies) + ", the problem asks for " +
                name(problem.compute_dtype());
     }
-    if (problem->accumulate != accumulates) {
+    if (!keeps(accumulates, problem->accumulate)) {
         return std::string("accumulates in ") + name(accumulates) + ", the problem asks for " +
                name(problem->accumulate);
     }
-    if (problem->epilogue != Epilogue::linear) {
-        return std::string("has no epilogue ") + name(problem->epilogue);
+    if (problem->epilogue != epilogue) {
+        return std::string("has the epilogue ") + name(epilogue) + ", the problem asks for " +
+               name(problem->epilogue);
     }
     return {};
 }

@@ -11,6 +11,8 @@
     ROW(f32, f16)               \
     ROW(f64, f16)               \
     ROW(i8, f16)                \
+    ROW(e4m3, f16)              \
+    ROW(e5m2, f16)              \
     ROW(f16, bf16)              \
     ROW(bf16, bf16)             \
     ROW(f32, bf16)              \

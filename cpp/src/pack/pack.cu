@@ -25,6 +25,14 @@ struct Element<DType::f64> {
     using Type = double;
 };
 template <>
+struct Element<DType::e4m3> {
+    using Type = device::E4M3;
+};
+template <>
+struct Element<DType::e5m2> {
+    using Type = device::E5M2;
+};
+template <>
 struct Element<DType::i8> {
     using Type = std::int8_t;
 };
@@ -53,12 +61,18 @@ OperandArgs operand_args(const Task& task) {
 void launch(const Task* tasks, int count, StreamView stream) {
     for (int i = 0; i < count;) {
         const DType from = tasks[i].source.dtype, to = tasks[i].target.view.dtype;
+        const bool rounds_to_tf32 = tasks[i].rounds_to_tf32;
         KernelArgs args;
         int held = 0;
         do {
             args.operand[held++] = operand_args(tasks[i++]);
         } while (held < kMaxOperands && i < count && tasks[i].source.dtype == from &&
-                 tasks[i].target.view.dtype == to);
+                 tasks[i].target.view.dtype == to && tasks[i].rounds_to_tf32 == rounds_to_tf32);
+        if (rounds_to_tf32) {
+            from == DType::f64 ? launch_pack<double, Tf32>(args, stream)
+                               : launch_pack<float, Tf32>(args, stream);
+            continue;
+        }
 #define TCGEMM_ROW(from_id, to_id)                    \
     if (from == DType::from_id && to == DType::to_id) \
         launch_pack<Element<DType::from_id>::Type, Element<DType::to_id>::Type>(args, stream);

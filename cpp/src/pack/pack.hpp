@@ -26,11 +26,13 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
 // True where the pack table has the conversion.
 bool converts(DType from, DType to);
 
-// One operand and where it goes; converts(source.dtype, target.view.dtype).
+// One operand and where it goes; converts(source.dtype, target.view.dtype). rounds_to_tf32: float32
+// or float64 to float32, in which TF32's 11 significant bits are left.
 struct Task {
     MatrixView source;
     std::int64_t rows = 0, cols = 0;
     PackLayout target;
+    bool rounds_to_tf32 = false;
 };
 
 // Packs one operand or two on `stream`, in one launch where both have the same dtypes. All `data`

@@ -30,7 +30,9 @@ class ValidProblem {
     // alignment or transposed(). (Two kernels may serve one K and N only where they give the same
     // bits.)
     bool batch_invariant() const { return problem_.determinism == Determinism::batch_invariant; }
-    DType compute_dtype() const { return compute_dtype_; }  // A and B are rounded to it
+    // What kernels take A and B in, unless they say otherwise: it holds all that the precision
+    // leaves of them. float16 for FP8, float32 for tf32.
+    DType compute_dtype() const { return compute_dtype_; }
     std::int64_t batch_count() const { return batch_count_; }
     bool empty() const { return problem_.m == 0 || problem_.n == 0 || batch_count_ == 0; }
 

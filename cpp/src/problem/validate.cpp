@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "problem/scales.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/error.hpp"
 
@@ -62,11 +63,6 @@ void check_dtype(DType dtype, const char* operand) {
     check_enum(dtype, kDTypes, (std::string("dtype of operand ") + operand).c_str());
 }
 
-[[noreturn]] void not_yet(const char* what) {
-    throw UnsupportedError(std::string(what) + " is not in tcgemm " +
-                           "yet; the precisions of this version are fp16, bf16, fp32, fp64, int8");
-}
-
 // The dtype that holds the values of both without loss.
 DType promote(DType a, DType b) {
     if (a == b) return a;
@@ -74,8 +70,32 @@ DType promote(DType a, DType b) {
         throw DTypeError(std::string("operands A (") + name(a) + ") and B (" + name(b) +
                          ") mix an integer with a float; cast one of them, or name a precision");
     }
+    if (is_fp8(a) && is_fp8(b)) return DType::f16;
+    if (is_fp8(a) || is_fp8(b)) {
+        const DType other = is_fp8(a) ? b : a;
+        if (other == DType::f16) return other;
+        throw DTypeError(std::string("operands A (") + name(a) + ") and B (" + name(b) +
+                         ") mix FP8 with " + name(other) +
+                         "; FP8 goes with FP8 and float16: cast one of them");
+    }
     if (a == DType::f64 || b == DType::f64) return DType::f64;
     return DType::f32;  // of two different ones among float16, bfloat16 and float32
+}
+
+// Wider operands are not rounded to FP8: without a scale of their own, little would be left.
+void check_fp8_operands(const GemmProblem& p) {
+    for (const auto& [operand, dtype] : {std::pair{"A", p.a.dtype}, std::pair{"B", p.b.dtype}}) {
+        const bool fits = p.precision == Precision::fp8_e4m3   ? dtype == DType::e4m3
+                          : p.precision == Precision::fp8_e5m2 ? dtype == DType::e5m2
+                                                               : is_fp8(dtype);
+        if (fits) continue;
+        throw DTypeError(std::string("precision ") + name(p.precision) + " takes operands of " +
+                         (p.precision == Precision::fp8_e4m3   ? name(DType::e4m3)
+                          : p.precision == Precision::fp8_e5m2 ? name(DType::e5m2)
+                                                               : "FP8") +
+                         ", but operand " + operand + " is " + name(dtype) +
+                         ": scale it to the range of FP8 and cast it first");
+    }
 }
 
 DType resolve_compute_dtype(GemmProblem& p) {
@@ -83,14 +103,23 @@ DType resolve_compute_dtype(GemmProblem& p) {
         if (dtype == DType::i32) {
             throw DTypeError(std::string("operand ") + operand +
                              " is int32; A and B are float16, " +
-                             "bfloat16, float32, float64 or int8: cast it");
+                             "bfloat16, float32, float64, int8 or FP8: cast it");
+        }
+        const bool keeps_fp8 = is_fp8(p.precision) || p.precision == Precision::automatic ||
+                               p.precision == Precision::fp16;
+        if (is_fp8(dtype) && !keeps_fp8) {
+            throw DTypeError(std::string("operand ") + operand + " is " + name(dtype) +
+                             ", which precision " + name(p.precision) +
+                             " does not take; name an FP8 precision or fp16, or cast it");
         }
     }
     switch (p.precision) {
         case Precision::automatic: break;
         case Precision::fp16: return DType::f16;
         case Precision::bf16: return DType::bf16;
-        case Precision::fp32: return DType::f32;
+        case Precision::tf32:
+        case Precision::fp32:
+        case Precision::fp32_simt: return DType::f32;
         case Precision::fp64: return DType::f64;
         case Precision::int8:
             if (p.a.dtype != DType::i8 || p.b.dtype != DType::i8) {
@@ -99,9 +128,15 @@ DType resolve_compute_dtype(GemmProblem& p) {
                                  ": quantise them to int8 first");
             }
             return DType::i8;
-        case Precision::tf32: not_yet("precision tf32");
-        case Precision::fp8_e4m3: not_yet("precision fp8_e4m3");
-        case Precision::fp8_e5m2: not_yet("precision fp8_e5m2");
+        case Precision::fp8_e4m3:
+        case Precision::fp8_e5m2:
+        case Precision::fp8: check_fp8_operands(p); break;
+    }
+    if (is_fp8(p.a.dtype) && is_fp8(p.b.dtype)) {
+        p.precision = p.a.dtype != p.b.dtype     ? Precision::fp8
+                      : p.a.dtype == DType::e4m3 ? Precision::fp8_e4m3
+                                                 : Precision::fp8_e5m2;
+        return DType::f16;
     }
     const DType compute = promote(p.a.dtype, p.b.dtype);
     switch (compute) {
@@ -118,22 +153,30 @@ Accumulate resolve_accumulate(Accumulate asked, Precision precision) {
     Accumulate natural = Accumulate::fp32;
     if (precision == Precision::fp64) natural = Accumulate::fp64;
     if (precision == Precision::int8) natural = Accumulate::int32;
+    if (is_fp8(precision)) natural = Accumulate::promoted;
     if (asked == Accumulate::automatic || asked == natural) return natural;
     if (asked == Accumulate::fp16 && precision == Precision::fp16) return asked;
     if (asked == Accumulate::promoted && natural == Accumulate::fp32) return asked;
+    if (asked == Accumulate::fast && is_fp8(precision)) return asked;
     throw InvalidArgument(std::string("accumulate ") + name(asked) +
                           " does not go with precision " + name(precision) + "; it takes " +
                           name(natural) + (natural == Accumulate::fp32 ? " or promoted" : "") +
-                          (precision == Precision::fp16 ? " or fp16" : ""));
+                          (precision == Precision::fp16 ? " or fp16" : "") +
+                          (is_fp8(precision) ? " or fast" : ""));
 }
 
 void check_output_dtype(const GemmProblem& p, DType compute) {
-    const bool integer = compute == DType::i8;
-    const bool fits = integer ? p.d.dtype == DType::i32 : !is_integer(p.d.dtype);
+    const bool int8 = compute == DType::i8, fp8 = is_fp8(p.precision);
+    const DType d = p.d.dtype;
+    const bool fits = int8  ? d == DType::i32 || (!is_integer(d) && !is_fp8(d) && d != DType::f64)
+                      : fp8 ? !is_integer(d) && d != DType::f64
+                            : !is_integer(d) && !is_fp8(d);
     if (!fits) {
-        throw DTypeError(std::string("D is ") + name(p.d.dtype) + "; a product of precision " +
+        throw DTypeError(std::string("D is ") + name(d) + "; a product of precision " +
                          name(p.precision) + " goes to " +
-                         (integer ? "int32" : "float16, bfloat16, float32 or float64"));
+                         (int8  ? "int32, float16, bfloat16 or float32"
+                          : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
+                                : "float16, bfloat16, float32 or float64"));
     }
     if (p.c.dtype != p.d.dtype) {
         throw DTypeError(
@@ -201,26 +244,41 @@ void set_strides_of_single_rows_and_columns(Operand& operand, int64_t rows, int6
 }
 
 void merge_batch_dimensions(GemmProblem& p) {
-    Operand* const operands[] = {&p.a, &p.b, &p.c, &p.d};
+    BatchDims* const strides[] = {&p.a.batch_stride,       &p.b.batch_stride,
+                                  &p.c.batch_stride,       &p.d.batch_stride,
+                                  &p.scale_a.batch_stride, &p.scale_b.batch_stride};
     int rank = 0;
     for (int dim = 0; dim < p.batch_rank; ++dim) {
         if (p.batch_shape[dim] == 1) continue;
         bool merges = rank > 0;
-        for (Operand* o : operands) {
+        for (const BatchDims* stride : strides) {
             int64_t walked = 0;  // an overflow means: not the same stride
             merges = merges &&
-                     !__builtin_mul_overflow(o->batch_stride[dim], p.batch_shape[dim], &walked) &&
-                     o->batch_stride[rank - 1] == walked;
+                     !__builtin_mul_overflow((*stride)[dim], p.batch_shape[dim], &walked) &&
+                     (*stride)[rank - 1] == walked;
         }
         const int to = merges ? rank - 1 : rank++;
         p.batch_shape[to] = (merges ? p.batch_shape[to] : 1) * p.batch_shape[dim];
-        for (Operand* o : operands) o->batch_stride[to] = o->batch_stride[dim];
+        for (BatchDims* stride : strides) (*stride)[to] = (*stride)[dim];
     }
     p.batch_rank = rank;
     for (int dim = rank; dim < kMaxBatchDims; ++dim) {
         p.batch_shape[dim] = 0;
-        for (Operand* o : operands) o->batch_stride[dim] = 0;
+        for (BatchDims* stride : strides) (*stride)[dim] = 0;
     }
+}
+
+// Whether the scales of `m` rows go on as those of the next matrix in batch dimension `dim`.
+bool scales_continue(const Scale& scale, int64_t m, int dim) {
+    const int64_t step = scale.batch_stride[dim];
+    switch (scale.kind) {
+        case ScaleKind::none: return true;
+        case ScaleKind::tensor: return step == 0;
+        case ScaleKind::vector:
+        case ScaleKind::block_1x128: return m == 1 || step == scale.outer_stride * m;
+        case ScaleKind::block_128x128: return false;
+    }
+    return false;
 }
 
 // Matrices that share B and follow each other row by row are one matrix: better tiles, and B is
@@ -234,13 +292,18 @@ void fold_batch_into_rows(GemmProblem& p) {
             return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
                                 o.batch_stride[dim] == walked);
         };
-        if (p.b.batch_stride[dim] != 0 || !continues(p.a) || !continues(p.c) || !continues(p.d)) {
+        if (p.b.batch_stride[dim] != 0 || p.scale_b.batch_stride[dim] != 0 || !continues(p.a) ||
+            !continues(p.c) || !continues(p.d) || !scales_continue(p.scale_a, p.m, dim)) {
             return;
         }
         for (Operand* o : {&p.a, &p.c, &p.d}) {
             if (p.m == 1) o->row_stride = o->batch_stride[dim];
             o->batch_stride[dim] = 0;
         }
+        if (p.m == 1 && p.scale_a.kind != ScaleKind::tensor) {
+            p.scale_a.outer_stride = p.scale_a.batch_stride[dim];
+        }
+        p.scale_a.batch_stride[dim] = 0;
         p.m *= p.batch_shape[dim];
         p.batch_shape[dim] = 0;
         p.batch_rank = dim;
@@ -275,6 +338,9 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     check_enum(problem.accumulate, kAccumulateNames, "accumulate");
     check_enum(problem.determinism, kDeterminismNames, "determinism");
     check_enum(problem.epilogue, kEpilogueNames, "epilogue");
+    check_enum(problem.overflow, kOverflowNames, "overflow");
+    check_enum(problem.scale_a.kind, kScaleKindNames, "kind of scale_a");
+    check_enum(problem.scale_b.kind, kScaleKindNames, "kind of scale_b");
     check_dtype(problem.a.dtype, "A");
     check_dtype(problem.b.dtype, "B");
     check_dtype(problem.c.dtype, "C");
@@ -287,6 +353,7 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     valid.compute_dtype_ = resolve_compute_dtype(p);
     p.accumulate = resolve_accumulate(p.accumulate, p.precision);
     check_output_dtype(p, valid.compute_dtype_);
+    resolve_scales(p);
     check_alignment(p.a, "A");
     check_alignment(p.b, "B");
     check_alignment(p.c, "C");
@@ -305,12 +372,17 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     offset_range(p, p.b, p.k, p.n, "B");
     offset_range(p, p.c, p.m, p.n, "C");
     offset_range(p, p.d, p.m, p.n, "D");
+    for (const auto& [what, matrix] : {std::pair{"scale_a", scale_matrix(p.scale_a, p.m, p.k)},
+                                       std::pair{"scale_b", scale_matrix(p.scale_b, p.n, p.k)}}) {
+        offset_range(p, matrix.operand, matrix.rows, matrix.cols, what);
+    }
     check_no_self_overlap(p);
 
     if (p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) {
         valid.transposed_ = true;
         std::swap(p.m, p.n);
         std::swap(p.a, p.b);
+        std::swap(p.scale_a, p.scale_b);
         p.a = transpose(p.a);
         p.b = transpose(p.b);
         p.c = transpose(p.c);

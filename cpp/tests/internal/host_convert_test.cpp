@@ -22,6 +22,9 @@ struct Format {
 };
 constexpr Format kHalf{11, -14, 65504.0};
 constexpr Format kBFloat16{8, -126, 0x1.fep127};
+constexpr Format kTf32{11, -126, 0x1.ffcp127};
+constexpr Format kE4M3{4, -6, 448.0};
+constexpr Format kE5M2{3, -14, 57344.0};
 
 // `value` rounded to nearest even by scaling it so that the last bit kept counts 1.
 double rounded(double value, const Format& format) {
@@ -44,6 +47,75 @@ void check_value(From value) {
     const double wide = static_cast<double>(value);
     CHECK(same(to_float(to_half(value)), rounded(wide, kHalf)));
     CHECK(same(to_float(to_bfloat16(value)), rounded(wide, kBFloat16)));
+}
+
+// FP8: what overflows (Inf, too) saturates, or becomes Inf, which e4m3 has not: NaN.
+void check_fp8(float value) {
+    const double exact = static_cast<double>(value);
+    const double e4m3 = rounded(exact, kE4M3), e5m2 = rounded(exact, kE5M2);
+    const auto saturated = [](double result, double largest) {
+        return std::isinf(result) ? std::copysign(largest, result) : result;
+    };
+    CHECK(same(to_float(to_e4m3(value, true)), saturated(e4m3, kE4M3.largest)));
+    CHECK(same(to_float(to_e5m2(value, true)), saturated(e5m2, kE5M2.largest)));
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    CHECK(same(to_float(to_e4m3(value, false)), std::isinf(e4m3) ? nan : e4m3));
+    CHECK(same(to_float(to_e5m2(value, false)), e5m2));
+}
+
+TEST(every_fp8_survives_the_way_there_and_back) {
+    for (std::uint32_t bits = 0; bits < 0x100; ++bits) {
+        const auto byte = static_cast<std::uint8_t>(bits);
+        const float e4m3 = to_float(E4M3{byte}), e5m2 = to_float(E5M2{byte});
+        CHECK_EQ(std::isnan(e4m3), (bits & 0x7f) == 0x7f);
+        if (!std::isnan(e4m3)) {
+            const int exponent = (bits >> 3) & 15, fraction = bits & 7;
+            const double magnitude =
+                exponent == 0 ? std::ldexp(fraction, -9) : std::ldexp(8 + fraction, exponent - 10);
+            CHECK(same(e4m3, bits & 0x80 ? -magnitude : magnitude));
+        }
+        CHECK_EQ(std::isnan(e5m2), (bits & 0x7f) > 0x7c);
+        for (const bool saturate : {false, true}) {
+            CHECK_EQ(to_e4m3(e4m3, saturate).bits, std::isnan(e4m3) ? 0x7fu : bits);
+            const bool beyond = saturate && std::isinf(e5m2);
+            if (!std::isnan(e5m2)) CHECK_EQ(to_e5m2(e5m2, saturate).bits, beyond ? bits - 1 : bits);
+        }
+    }
+}
+
+TEST(fp8_rounds_to_nearest_even) {
+    for (std::uint32_t bits = 0; bits < 0x7e; ++bits) {
+        for (const float low : {to_float(E4M3{static_cast<std::uint8_t>(bits)}),
+                                to_float(E5M2{static_cast<std::uint8_t>(bits)})}) {
+            for (const float step : {0x1p-17f, 0x1p-10f, 0x1p-4f, 0x1p-1f, 8.0f, 16.0f, 4096.0f}) {
+                for (const float at : {low + step, low - step}) {
+                    check_fp8(at);
+                    check_fp8(std::nextafter(at, 0.0f));
+                    check_fp8(-std::nextafter(at, HUGE_VALF));
+                }
+            }
+        }
+    }
+    std::mt19937 random(11);
+    for (int i = 0; i < 2000000; ++i) {
+        check_fp8(bit_cast<float>(static_cast<std::uint32_t>(random())));
+        const float fraction = 1.0f + static_cast<float>(random() >> 9) * 0x1p-23f;
+        check_fp8(std::ldexp(i & 1 ? fraction : -fraction, static_cast<int>(random() % 36) - 18));
+    }
+    check_fp8(464.0f), check_fp8(465.0f), check_fp8(1e9f), check_fp8(61440.0f);
+}
+
+TEST(tf32_rounds_to_nearest_even) {
+    std::mt19937 random(12);
+    for (int i = 0; i < 2000000; ++i) {
+        const auto bits = static_cast<std::uint32_t>(random());
+        for (const std::uint32_t near : {bits, bits & ~0xfffu, (bits & ~0x1fffu) | 0x1000u}) {
+            const float value = bit_cast<float>(near);
+            CHECK(same(to_tf32(value), rounded(static_cast<double>(value), kTf32)));
+        }
+    }
+    CHECK_EQ(to_tf32(1.0f + 0x1.8p-11f), 1.0f + 0x1p-10f);
+    CHECK_EQ(to_tf32(to_float_odd(1.0 + 0x1p-11 + 0x1p-40)), 1.0f + 0x1p-10f);
 }
 
 TEST(every_half_survives_the_way_there_and_back) {

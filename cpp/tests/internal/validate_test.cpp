@@ -79,8 +79,36 @@ TEST(names_what_is_wrong) {
     CHECK_THROWS(InvalidArgument,
                  check([](GemmProblem& p) { p.a.dtype = static_cast<DType>(200); }),
                  "dtype of operand A has the value 200");
-    CHECK_THROWS(UnsupportedError, check([](GemmProblem& p) { p.precision = Precision::tf32; }),
-                 "tf32 is not in tcgemm yet");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.precision = Precision::fp8_e4m3; }),
+                 "takes operands of float8_e4m3fn, but operand A is float32");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.a.dtype = DType::e4m3; }),
+                 "mix FP8 with float32");
+    CHECK_THROWS(DTypeError, check([](GemmProblem& p) { p.c.dtype = p.d.dtype = DType::e4m3; }),
+                 "D is float8_e4m3fn");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.accumulate = Accumulate::fast; }),
+                 "accumulate fast does not go with precision fp32");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.scale_b.kind = ScaleKind::tensor; }),
+                 "scale_b is given, but the product is of precision fp32");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.scale_d = true; }), "scale_d");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.overflow = Overflow::nan; }),
+                 "overflow nan is for a D of FP8");
+    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.epilogue = Epilogue::scaled; }),
+                 "epilogue scaled does not go with precision fp32");
+    const auto int8 = [](GemmProblem& p) { p.a.dtype = p.b.dtype = DType::i8; };
+    CHECK_THROWS(InvalidArgument, check([&](GemmProblem& p) {
+                     int8(p);
+                     p.c.dtype = p.d.dtype = DType::i32;
+                     p.scale_a.kind = ScaleKind::vector;
+                 }),
+                 "D is int32");
+    CHECK_THROWS(InvalidArgument, check([&](GemmProblem& p) {
+                     int8(p);
+                     p.scale_a.kind = ScaleKind::block_1x128;
+                 }),
+                 "block_1x128, which int8 products do not take");
+    CHECK_THROWS(InvalidArgument,
+                 check([](GemmProblem& p) { p.scale_a.kind = static_cast<ScaleKind>(99); }),
+                 "kind of scale_a has the value 99");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) {
                      p.precision = Precision::fp64;
                      p.accumulate = Accumulate::promoted;
@@ -92,6 +120,50 @@ TEST(names_what_is_wrong) {
                  "alignment is 3");
     CHECK_THROWS(LayoutError, check([](GemmProblem& p) { p.b.alignment = 2; }),
                  "aligned to 2 bytes");
+}
+
+TEST(fp8_int8_and_scales_are_resolved) {
+    const auto fp8 = [](DType a, DType b, const auto& change) {
+        return ValidProblem::check(changed([&](GemmProblem& p) {
+            p.a.dtype = a, p.b.dtype = b;
+            change(p);
+        }));
+    };
+    const auto nothing = [](GemmProblem&) {};
+    const ValidProblem e4m3 = fp8(DType::e4m3, DType::e4m3, nothing);
+    CHECK(e4m3->precision == Precision::fp8_e4m3 && e4m3->accumulate == Accumulate::promoted);
+    CHECK(e4m3->epilogue == Epilogue::linear && e4m3.compute_dtype() == DType::f16);
+    CHECK(fp8(DType::e4m3, DType::e5m2, nothing)->precision == Precision::fp8);
+    CHECK(fp8(DType::e5m2, DType::e5m2, nothing)->precision == Precision::fp8_e5m2);
+    CHECK(fp8(DType::e5m2, DType::f16, nothing)->precision == Precision::fp16);
+    const auto to_fp8 = [](GemmProblem& p) { p.c.dtype = p.d.dtype = DType::e5m2; };
+    CHECK(fp8(DType::e4m3, DType::e4m3, to_fp8)->epilogue == Epilogue::scaled);
+    CHECK(fp8(DType::i8, DType::i8, nothing)->epilogue == Epilogue::scaled);  // to float32
+
+    // D^T = B^T A^T: the scales trade places with their operands.
+    const ValidProblem transposed = fp8(DType::e4m3, DType::e4m3, [](GemmProblem& p) {
+        p.c.row_stride = p.d.row_stride = 1, p.c.col_stride = p.d.col_stride = p.m;
+        p.scale_a.kind = ScaleKind::block_1x128;
+        p.scale_a.outer_stride = 7;
+        p.scale_b.kind = ScaleKind::tensor;
+        p.scale_b.outer_stride = 9;
+    });
+    CHECK(transposed.transposed() && transposed->scale_a.kind == ScaleKind::tensor);
+    CHECK_EQ(transposed->scale_a.outer_stride, 0);  // one scale for all
+    CHECK_EQ(transposed->scale_b.outer_stride, 7);
+
+    // A batch that shares B is one matrix only where the scales go on from matrix to matrix.
+    for (const std::int64_t step : {4, 5}) {
+        const ValidProblem batch = fp8(DType::e4m3, DType::e4m3, [&](GemmProblem& p) {
+            p.batch_rank = 1, p.batch_shape[0] = 3;
+            p.a.batch_stride[0] = p.m * p.a.row_stride;
+            p.c.batch_stride[0] = p.d.batch_stride[0] = p.m * p.d.row_stride;
+            p.scale_a.kind = ScaleKind::vector;
+            p.scale_a.batch_stride[0] = step;
+        });
+        CHECK_EQ(batch.batch_count(), step == 4 ? 1 : 3);
+        CHECK_EQ(batch->m, step == 4 ? 12 : 4);
+    }
 }
 
 TEST(refuses_an_output_that_overlaps_itself) {

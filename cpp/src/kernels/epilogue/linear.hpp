@@ -13,6 +13,7 @@ namespace tcgemm::epilogue {
 template <class Acc>
 struct Linear {
     using Value = std::conditional_t<std::is_integral_v<Acc>, std::uint64_t, Acc>;
+    static constexpr bool kScaled = false;  // takes no place of an element, stores no FP8
 
     Value alpha, beta;
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/device/fp8.cuh"
 #include "kernels/device/vector.cuh"
 #include "kernels/gemm_args.hpp"
 
@@ -39,13 +40,15 @@ __device__ __forceinline__ Value widen(T value) {
         return __half2float(value);
     else if constexpr (std::is_same_v<T, __nv_bfloat16>)
         return __bfloat162float(value);
+    else if constexpr (device::kIsFp8<T>)
+        return __half2float(value.half());
     else if constexpr (std::is_same_v<T, std::int32_t>)
         return static_cast<Value>(std::int64_t{value});
     else
         return static_cast<Value>(value);
 }
 
-// D and C of one batch. `Policy` is one of the epilogues: Linear<float>, Linear<double>, ...
+// D and C of one batch. `Policy` is one of the epilogues: Linear<float>, Scaled, ...
 template <class Policy>
 class Output {
    public:
@@ -54,7 +57,7 @@ class Output {
     // `d_offset`: elements, on top of the batch's.
     __device__ Output(const Policy& policy, const GemmArgs& args, std::int64_t batch,
                       std::int64_t d_offset = 0)
-        : policy_(policy),
+        : policy_(of_batch(policy, args, batch)),
           d_(static_cast<char*>(args.d.data) +
              (batch_offset(args.batch, args.d.batch_stride, batch) + d_offset) *
                  bytes(args.d.dtype)),
@@ -86,6 +89,18 @@ class Output {
                                           const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
             store_as<std::int32_t>(row, row_step, rows, col, count, acc);
+        } else if constexpr (Policy::kScaled) {
+            switch (dtype_) {
+                case DType::f16: return store_as<__half>(row, row_step, rows, col, count, acc);
+                case DType::bf16:
+                    return store_as<__nv_bfloat16>(row, row_step, rows, col, count, acc);
+                case DType::f32: return store_as<float>(row, row_step, rows, col, count, acc);
+                case DType::e4m3:
+                    return store_as<device::E4M3>(row, row_step, rows, col, count, acc);
+                case DType::e5m2:
+                    return store_as<device::E5M2>(row, row_step, rows, col, count, acc);
+                default: __trap();  // validation lets no other dtype through
+            }
         } else {
             switch (dtype_) {
                 case DType::f16: return store_as<__half>(row, row_step, rows, col, count, acc);
@@ -109,7 +124,28 @@ class Output {
     }
 
    private:
+    static __device__ Policy of_batch(const Policy& policy, const GemmArgs& args,
+                                      std::int64_t batch) {
+        if constexpr (Policy::kScaled) {
+            return policy.in_batch(args.batch, batch);
+        } else {
+            return policy;
+        }
+    }
+    // D's value of the element at (row, col), rounded; `c`: nothing, or C's.
+    template <class T, class... C>
+    __device__ __forceinline__ T result(std::int64_t row, std::int64_t col, Value acc,
+                                        C... c) const {
+        if constexpr (device::kIsFp8<T>) {
+            return T::round(policy_(acc, c..., row, col), policy_.saturates());
+        } else if constexpr (Policy::kScaled) {
+            return round_to<T>(policy_(acc, c..., row, col));
+        } else {
+            return round_to<T>(policy_(acc, c...));
+        }
+    }
     static __device__ int bytes(DType dtype) {
+        if (Policy::kScaled && is_fp8(dtype)) return 1;
         return dtype == DType::f64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
     }
     template <int N>
@@ -151,14 +187,16 @@ class Output {
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
                     const Value addend = widen<Value>(value[r].element[i]);
-                    value[r].element[i] = round_to<T>(policy_(acc[r][i], addend));
+                    value[r].element[i] = result<T>(row + r * row_step, col + i, acc[r][i], addend);
                 }
             }
         } else {
 #pragma unroll
             for (int r = 0; r < R; ++r) {
 #pragma unroll
-                for (int i = 0; i < N; ++i) value[r].element[i] = round_to<T>(policy_(acc[r][i]));
+                for (int i = 0; i < N; ++i) {
+                    value[r].element[i] = result<T>(row + r * row_step, col + i, acc[r][i]);
+                }
             }
         }
         const std::int64_t step = row_step * d_row_;

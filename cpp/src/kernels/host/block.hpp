@@ -11,7 +11,8 @@
 namespace tcgemm::host {
 
 // V: the vocabulary. S: its arithmetic for this mode. Compute: what A and B are rounded to.
-template <class V, class S, class Compute>
+// kScales: whether products of the mode may have the epilogue `scaled`.
+template <class V, class S, class Compute, bool kScales = false>
 struct BlockKernel {
     using Lane = typename S::Lane;
     using Pack = Packer<V, S, Compute>;
@@ -43,6 +44,40 @@ struct BlockKernel {
         }
     }
 
+    static void tile_of(int rows, int cols, int lanes, const Lane* a, const Lane* b, Lane* tile,
+                        bool first) {
+        if (rows == 1) {
+            tile_rows<1>(cols, lanes, a, b, tile, first);
+        } else if (rows <= S::kRows / 2) {
+            tile_rows<S::kRows / 2>(cols, lanes, a, b, tile, first);
+        } else {
+            tile_rows<S::kRows>(cols, lanes, a, b, tile, first);
+        }
+    }
+
+    static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
+        if (scales.data == nullptr) return 1.0f;
+        const std::int64_t number = (scales.first + line) / scales.lines_per_scale;
+        return scales.data[number * scales.line_stride + k_block * scales.k_stride];
+    }
+
+    // tile (+)= the sums of one k-block, each times the scales of its row and its column.
+    static void add_scaled(const LineScales& a, std::int64_t row, int rows, const LineScales& b,
+                           std::int64_t col, int cols, std::int64_t k_block, const Lane* sums,
+                           Lane* tile) {
+        Lane b_scales[kTileCols];
+        for (int j = 0; j < cols; ++j) {
+            b_scales[j] = static_cast<Lane>(scale_of(b, col + j, k_block));
+        }
+        for (int i = 0; i < rows; ++i, sums += kTileCols, tile += kTileCols) {
+            const Lane a_scale = static_cast<Lane>(scale_of(a, row + i, k_block));
+            for (int j = 0; j < cols; ++j) {
+                const Lane sum = sums[j] * (a_scale * b_scales[j]);
+                tile[j] = k_block == 0 ? sum : tile[j] + sum;
+            }
+        }
+    }
+
     static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                            std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
         const Lines a_lines{a.data, a.dtype, a.row_stride, a.col_stride, k};
@@ -55,6 +90,7 @@ struct BlockKernel {
             const std::int64_t rest = all_lanes - lane;
             const int lanes = rest < kBlockLanes ? static_cast<int>(rest) : kBlockLanes;
             Pack::pack_b(b_lines, cols, lane, lanes, b_block);
+            const std::int64_t k_block = lane / kBlockLanes;
             Lane* tile = static_cast<Lane*>(lanes_out);
             for (std::int64_t i = 0; i < rows; i += S::kRows) {
                 const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
@@ -62,12 +98,12 @@ struct BlockKernel {
                 const Lane* panel = b_block;
                 for (std::int64_t j = 0; j < cols; j += kTileCols) {
                     const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
-                    if (n == 1) {
-                        tile_rows<1>(m, lanes, a_panel, panel, tile, lane == 0);
-                    } else if (n <= S::kRows / 2) {
-                        tile_rows<S::kRows / 2>(m, lanes, a_panel, panel, tile, lane == 0);
+                    if (kScales && (a.scales.data != nullptr || b.scales.data != nullptr)) {
+                        alignas(64) Lane sums[kTile];
+                        tile_of(n, m, lanes, a_panel, panel, sums, true);
+                        add_scaled(a.scales, i, n, b.scales, j, m, k_block, sums, tile);
                     } else {
-                        tile_rows<S::kRows>(m, lanes, a_panel, panel, tile, lane == 0);
+                        tile_of(n, m, lanes, a_panel, panel, tile, lane == 0);
                     }
                     panel += lanes * kTileCols;
                     tile += kTile;
@@ -131,6 +167,16 @@ struct BlockKernel {
     static void round_run(const Value* from, int count, Number* to) {
         for (int i = 0; i < count; ++i) to[i] = static_cast<Number>(from[i]);
     }
+    template <class Number>
+    static void round_run(const float* from, int count, bool, Number* to) {
+        round_run(from, count, to);
+    }
+    static void round_run(const float* from, int count, bool saturate, E4M3* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_e4m3(from[i], saturate);
+    }
+    static void round_run(const float* from, int count, bool saturate, E5M2* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_e5m2(from[i], saturate);
+    }
     static void load_run(const std::int32_t* from, std::int64_t stride, int count,
                          std::int32_t* to) {
         for (int i = 0; i < count; ++i) to[i] = from[i * stride];
@@ -177,9 +223,65 @@ struct BlockKernel {
         }
     }
 
+    // v = (alpha * acc) * (scale_a * scale_b), then v = fma(beta, C, v), then v * scale_d, each
+    // rounded to FP32.
+    template <class Out>
+    static void finish_scaled_as(const Output& output, std::int64_t rows, std::int64_t cols,
+                                 const Lane* lanes) {
+        const float alpha = static_cast<float>(output.alpha);
+        const float beta = static_cast<float>(output.beta);
+        const std::int64_t panels = (cols + kTileCols - 1) / kTileCols;
+        for (std::int64_t j = 0; j < cols; j += kTileCols) {
+            const int n = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
+            float b_scales[kTileCols];
+            for (int e = 0; e < n; ++e) b_scales[e] = scale_of(output.scale_b, j + e, 0);
+            for (std::int64_t i = 0; i < rows; ++i) {
+                const float a_scale = scale_of(output.scale_a, i, 0);
+                float c[kTileCols], value[kTileCols] = {};
+                if (lanes != nullptr) {
+                    const Lane* acc = lanes + (i / S::kRows * panels + j / kTileCols) * kTile +
+                                      i % S::kRows * kTileCols;
+                    for (int e = 0; e < n; ++e) {
+                        value[e] = alpha * static_cast<float>(acc[e]) * (a_scale * b_scales[e]);
+                    }
+                }
+                if (beta != 0) {
+                    const Out* from = static_cast<const Out*>(output.c) + i * output.c_row_stride +
+                                      j * output.c_col_stride;
+                    Runs<V>::template convert_strided<float>(from, output.c_col_stride, n, c);
+                    for (int e = 0; e < n; ++e) {
+                        value[e] =
+                            lanes == nullptr ? beta * c[e] : __builtin_fmaf(beta, c[e], value[e]);
+                    }
+                }
+                for (int e = 0; e < n; ++e) value[e] *= output.scale_d;
+                Out rounded[kTileCols];
+                round_run(value, n, output.saturate, rounded);
+                Out* to =
+                    static_cast<Out*>(output.d) + i * output.d_row_stride + j * output.d_col_stride;
+                for (int e = 0; e < n; ++e) to[e * output.d_col_stride] = rounded[e];
+            }
+        }
+    }
+
+    static void finish_scaled(const Output& output, std::int64_t rows, std::int64_t cols,
+                              const Lane* lanes) {
+        switch (output.dtype) {
+            case DType::f16: return finish_scaled_as<Half>(output, rows, cols, lanes);
+            case DType::bf16: return finish_scaled_as<BFloat16>(output, rows, cols, lanes);
+            case DType::f32: return finish_scaled_as<float>(output, rows, cols, lanes);
+            case DType::e4m3: return finish_scaled_as<E4M3>(output, rows, cols, lanes);
+            case DType::e5m2: return finish_scaled_as<E5M2>(output, rows, cols, lanes);
+            default: return;  // validation lets no other dtype through
+        }
+    }
+
     static void finish(const Output& output, std::int64_t rows, std::int64_t cols,
                        const void* lanes_in) {
         const Lane* lanes = static_cast<const Lane*>(lanes_in);
+        if constexpr (kScales) {
+            if (output.scaled) return finish_scaled(output, rows, cols, lanes);
+        }
         if constexpr (std::is_integral_v<Lane>) {
             finish_as<std::int32_t>(output, rows, cols, lanes);
         } else {
@@ -188,8 +290,7 @@ struct BlockKernel {
                 case DType::bf16: return finish_as<BFloat16>(output, rows, cols, lanes);
                 case DType::f32: return finish_as<float>(output, rows, cols, lanes);
                 case DType::f64: return finish_as<double>(output, rows, cols, lanes);
-                case DType::i8:
-                case DType::i32: return;  // a floating-point product is never stored as integers
+                default: return;  // validation lets no other dtype through
             }
         }
     }
@@ -213,10 +314,11 @@ static constexpr InstructionSet instruction_set(const char* name, bool (*support
     using F32 = typename V::F32;
     return {name,
             supported,
-            {BlockKernel<V, F32, float>::row(), BlockKernel<V, F32, Half>::row(),
+            {BlockKernel<V, F32, float>::row(), BlockKernel<V, F32, Half, true>::row(),
              BlockKernel<V, typename V::F16Sum, Half>::row(), BlockKernel<V, F32, BFloat16>::row(),
              BlockKernel<V, typename V::F64, double>::row(),
-             BlockKernel<V, typename V::S16x2, std::int8_t>::row()}};
+             BlockKernel<V, typename V::S16x2, std::int8_t, true>::row(),
+             BlockKernel<V, F32, Tf32>::row()}};
 }
 
 }  // namespace tcgemm::host

@@ -1,6 +1,6 @@
 // Scalar conversions between element types, each with one rounding to nearest, ties to even.
-// Subnormals are kept, too large values become Inf, NaN stays NaN (quiet, sign and leading payload
-// bits kept, as the CPU's own conversion instructions do).
+// Subnormals are kept, too large values become Inf (for FP8: see below), NaN stays NaN (quiet, sign
+// and leading payload bits kept, as the CPU's own conversion instructions do).
 //
 // The functions have no branches, so that loops over them vectorise. They are `static`: a copy that
 // was compiled for one instruction set must never be linked into code for another.
@@ -16,6 +16,16 @@ struct Half {  // IEEE binary16
 };
 struct BFloat16 {  // the upper half of a binary32
     std::uint16_t bits;
+};
+
+struct E4M3 {  // float8_e4m3fn: bias 7, up to 448, no Inf, NaN where all bits but the sign are set
+    std::uint8_t bits;
+};
+struct E5M2 {  // float8_e5m2: the upper half of a binary16
+    std::uint8_t bits;
+};
+struct Tf32 {  // binary32 with 11 significant bits
+    float value;
 };
 
 template <class To, class From>
@@ -38,6 +48,57 @@ static inline float to_float(Half half) {
 
 static inline float to_float(BFloat16 value) {
     return bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+static inline float to_float(E4M3 value) {
+    const std::uint32_t magnitude = value.bits & 0x7fu;
+    // From bias 7 to 127, as for halves.
+    const float scaled = bit_cast<float>(magnitude << 20) * 0x1p120f;
+    const std::uint32_t nan = magnitude == 0x7fu ? 0x7fc00000u : 0u;
+    const std::uint32_t sign = (value.bits & 0x80u) << 24;
+    return bit_cast<float>(bit_cast<std::uint32_t>(scaled) | nan | sign);
+}
+
+static inline float to_float(E5M2 value) {
+    return to_float(Half{static_cast<std::uint16_t>(value.bits << 8)});
+}
+
+static inline float to_tf32(float value) {
+    const std::uint32_t bits = bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = bits + 0xfffu + ((bits >> 13) & 1u);
+    const std::uint32_t nan = bits | 0x00400000u;
+    return bit_cast<float>(((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded) & ~0x1fffu);
+}
+
+// To FP8 (NaN: one bit pattern, positive), with `kMantissa` bits behind the point and the
+// exponent's `kBias`. Values that round to more than `kLargest`, and Inf, become that (saturate) or
+// `kOverflow`.
+template <int kMantissa, int kBias, std::uint32_t kLargest, std::uint32_t kOverflow,
+          std::uint32_t kNan>
+static inline std::uint8_t to_fp8_bits(float value, bool saturate) {
+    constexpr int kDropped = 23 - kMantissa;
+    constexpr std::uint32_t kNormal = static_cast<std::uint32_t>(128 - kBias) << 23;
+    const std::uint32_t bits = bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t half = (1u << (kDropped - 1)) - 1u;
+    const std::uint32_t rounded = magnitude + half + ((magnitude >> kDropped) & 1u);
+    const std::uint32_t normal = (rounded - kNormal + (1u << 23)) >> kDropped;
+    // Where binary32 has the spacing of these subnormals, an addition rounds to it.
+    constexpr std::uint32_t kMagic = static_cast<std::uint32_t>(128 - kBias - kMantissa + 23) << 23;
+    const std::uint32_t subnormal =
+        bit_cast<std::uint32_t>(bit_cast<float>(magnitude) + bit_cast<float>(kMagic)) - kMagic;
+    std::uint32_t result = magnitude < kNormal ? subnormal : normal;
+    const std::uint32_t beyond = saturate ? kLargest : kOverflow;
+    result = magnitude >= kNormal && normal > kLargest ? beyond : result;
+    result |= (bits >> 24) & 0x80u;
+    const bool nan = magnitude > 0x7f800000u || (result & 0x7fu) == kNan;
+    return static_cast<std::uint8_t>(nan ? kNan : result);
+}
+static inline E4M3 to_e4m3(float value, bool saturate) {
+    return {to_fp8_bits<3, 7, 0x7e, 0x7f, 0x7f>(value, saturate)};
+}
+static inline E5M2 to_e5m2(float value, bool saturate) {
+    return {to_fp8_bits<2, 15, 0x7b, 0x7c, 0x7e>(value, saturate)};
 }
 
 static inline Half to_half(float value) {

@@ -4,20 +4,26 @@
 #include "kernels/host/gemm.hpp"
 #include "kernels/host/thread_pool.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/rejects.hpp"
 
 namespace tcgemm::host {
 namespace {
 
-template <DType compute, Accumulate accumulate>
+// tf32: whether elements are rounded to TF32, which float32 holds.
+template <DType compute, Accumulate accumulate, bool tf32>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     if (!device.device.is_cpu() || device.cc() != 0) return "takes CPU arrays only";
     if (problem.compute_dtype() != compute) {
         return std::string("computes in ") + name(compute) + ", not in " +
                name(problem.compute_dtype());
     }
+    if (tf32 != (problem->precision == Precision::tf32)) {
+        return std::string("rounds to ") + (tf32 ? "tf32" : name(compute)) + ", not to " +
+               name(problem->precision);
+    }
     // FP32 sums are promoted anyway: see BlockKernel::kBlockLanes.
     const bool promotes = accumulate == Accumulate::fp32;
-    if (problem->accumulate != accumulate &&
+    if (!keeps(accumulate, problem->accumulate) &&
         !(promotes && problem->accumulate == Accumulate::promoted)) {
         return std::string("accumulates in ") + name(accumulate) + ", not in " +
                name(problem->accumulate);
@@ -34,8 +40,12 @@ void launch(const GemmArgs& args, const Schedule&, StreamView) {
 
 template <Mode mode, DType compute, Accumulate accumulate>
 constexpr KernelInfo row(const char* name) {
-    return {name,     TileConfig{}, OperandNeeds{true, 0}, rejects<compute, accumulate>,
-            schedule, launch<mode>};
+    return {name,
+            TileConfig{},
+            OperandNeeds{true, 0},
+            rejects<compute, accumulate, mode == Mode::tf32>,
+            schedule,
+            launch<mode>};
 }
 
 constexpr KernelInfo kKernels[] = {
@@ -45,6 +55,7 @@ constexpr KernelInfo kKernels[] = {
     row<Mode::bf16, DType::bf16, Accumulate::fp32>("host_bfloat16"),
     row<Mode::f64, DType::f64, Accumulate::fp64>("host_float64"),
     row<Mode::i8, DType::i8, Accumulate::int32>("host_int8"),
+    row<Mode::tf32, DType::f32, Accumulate::fp32>("host_tf32"),
 };
 
 }  // namespace

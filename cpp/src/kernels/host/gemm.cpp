@@ -116,9 +116,14 @@ class Tiling {
                                  block.row * a.row_stride + first_k * a.col_stride;
         const int64_t b_offset = batch_offset(args_.batch, b.batch_stride, block.batch) +
                                  first_k * b.row_stride + block.col * b.col_stride;
-        kernels_.accumulate({at(a, a_offset), a.row_stride, a.col_stride, a.dtype},
-                            {at(b, b_offset), b.row_stride, b.col_stride, b.dtype}, block.rows,
-                            block.cols, k, lanes, scratch);
+        ConstMatrix a_block{at(a, a_offset), a.row_stride, a.col_stride, a.dtype};
+        ConstMatrix b_block{at(b, b_offset), b.row_stride, b.col_stride, b.dtype};
+        if (args_.scales != nullptr) {
+            const int64_t k_block = first_k / kScaleBlock;
+            a_block.scales = scales(args_.scales->a, true, block.batch, block.row, k_block);
+            b_block.scales = scales(args_.scales->b, true, block.batch, block.col, k_block);
+        }
+        kernels_.accumulate(a_block, b_block, block.rows, block.cols, k, lanes, scratch);
     }
 
     void finish(const Block& block, const void* lanes) const {
@@ -139,10 +144,27 @@ class Tiling {
                                      block.row * c.row_stride + block.col * c.col_stride;
             output.c = static_cast<const std::byte*>(c.data) + c_offset * size_of(d.dtype);
         }
+        if (const ScaleArgs* all = args_.scales; all != nullptr) {
+            output.scaled = true;
+            output.scale_a = scales(all->a, false, block.batch, block.row, 0);
+            output.scale_b = scales(all->b, false, block.batch, block.col, 0);
+            if (all->d != nullptr) output.scale_d = *all->d;
+            output.saturate = all->overflow == Overflow::saturate;
+        }
         kernels_.finish(output, block.rows, block.cols, lanes);
     }
 
    private:
+    // Of an operand's lines from `first` on, from k-block `k_block` on: only those that differ
+    // along K, or only those that do not.
+    LineScales scales(const ScaleView& view, bool along_k, int64_t batch, int64_t first,
+                      int64_t k_block) const {
+        if (view.data == nullptr || view.along_k != along_k) return {};
+        const int64_t offset = batch_offset(args_.batch, view.batch_stride, batch);
+        return {view.data + offset + k_block * view.k_stride, view.outer_stride, view.k_stride,
+                first, view.outer_block};
+    }
+
     void set_rows(int64_t rows) {
         rows_ = round_up(rows, kernels_.tile_rows);
         row_blocks_ = divide_up(args_.m, rows_);

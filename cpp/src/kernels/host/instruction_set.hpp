@@ -12,24 +12,39 @@
 
 namespace tcgemm::host {
 
-enum class Mode { f32, f16, f16_acc16, bf16, f64, i8 };
-inline constexpr int kModeCount = 6;
+enum class Mode { f32, f16, f16_acc16, bf16, f64, i8, tf32 };
+inline constexpr int kModeCount = 7;
 
-// A matrix by the address of its first element; strides count elements.
+// Scales of the rows of A or the columns of B ("lines") of a block; null data: 1. `first` is the
+// number of the block's first line, which with `lines_per_scale` says whose scale a line has.
+struct LineScales {
+    const float* data = nullptr;
+    std::int64_t line_stride = 0, k_stride = 0;  // from scale to scale
+    std::int64_t first = 0, lines_per_scale = 1;
+};
+
+// A matrix by the address of its first element; strides count elements. `scales`: those that differ
+// along K, from its first k on, one for each kScaleBlock k.
 struct ConstMatrix {
     const void* data;
     std::int64_t row_stride, col_stride;
     DType dtype;
+    LineScales scales = {};
 };
 
 // The end of a product: D = alpha * acc + beta * C, rounded once to D's dtype. C has that dtype
-// too.
+// too. Where it is `scaled`: in FP32, with acc times scales that do not differ along K, and all of
+// it times scale_d.
 struct Output {
     void* d;
     const void* c;
     std::int64_t d_row_stride, d_col_stride, c_row_stride, c_col_stride;
     DType dtype;
     double alpha, beta;  // rounded to the accumulator's type before use
+    bool scaled = false;
+    LineScales scale_a = {}, scale_b = {};
+    float scale_d = 1;
+    bool saturate = true;  // a D of FP8
 };
 
 // The kernels of one mode. They work on accumulators ("lanes": float, double or int32), kept apart

@@ -17,7 +17,7 @@
 namespace tcgemm::host {
 
 // Conversion of a contiguous run. Compute is the type that elements are rounded to: Half, BFloat16,
-// float (held in float), double or int8 (held in int16).
+// Tf32, float (all held in float), double or int8 (held in int16).
 template <class V>
 struct Runs {
     static constexpr int kChunk = 64;  // elements on the stack, for what takes two steps
@@ -26,11 +26,17 @@ struct Runs {
     static void to_floats(const BFloat16* from, int count, float* to) {
         for (int i = 0; i < count; ++i) to[i] = to_float(from[i]);
     }
+    static void to_floats(const E4M3* from, int count, float* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_float(from[i]);
+    }
+    static void to_floats(const E5M2* from, int count, float* to) {
+        for (int i = 0; i < count; ++i) to[i] = to_float(from[i]);
+    }
     template <class Number>
     static void to_floats(const Number* from, int count, float* to) {
         for (int i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]);
     }
-    // As floats that can be rounded again, to 16 bits, as if it were the first time.
+    // As floats that can be rounded again, to fewer bits, as if it were the first time.
     template <class Source>
     static void to_roundable(const Source* from, int count, float* to) {
         to_floats(from, count, to);
@@ -57,6 +63,11 @@ struct Runs {
     static void convert(BFloat16, const Source* from, int count, float* to) {
         to_roundable(from, count, to);
         for (int i = 0; i < count; ++i) to[i] = to_float(to_bfloat16(to[i]));
+    }
+    template <class Source>
+    static void convert(Tf32, const Source* from, int count, float* to) {
+        to_roundable(from, count, to);
+        for (int i = 0; i < count; ++i) to[i] = to_tf32(to[i]);
     }
     template <class Source>
     static void convert(float, const Source* from, int count, float* to) {
@@ -117,6 +128,12 @@ struct Runs {
             case DType::i8:
                 return convert_strided<Compute>(static_cast<const std::int8_t*>(data) + offset,
                                                 stride, count, to);
+            case DType::e4m3:
+                return convert_strided<Compute>(static_cast<const E4M3*>(data) + offset, stride,
+                                                count, to);
+            case DType::e5m2:
+                return convert_strided<Compute>(static_cast<const E5M2*>(data) + offset, stride,
+                                                count, to);
             case DType::i32: return;  // no operand has it
         }
     }

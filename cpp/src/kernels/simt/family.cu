@@ -1,6 +1,7 @@
 // CUDA cores: the family that asks for nothing. Any size, stride and alignment, every dtype.
 #include <string>
 
+#include "kernels/rejects.hpp"
 #include "kernels/simt/cost_model.hpp"
 #include "kernels/simt/policy.hpp"
 
@@ -10,12 +11,8 @@ namespace {
 template <class Policy>
 std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
     using Numbers = typename Policy::Numbers;
-    if (problem.compute_dtype() == Numbers::kDType && problem->accumulate == Numbers::kAccumulate) {
-        return {};
-    }
-    return std::string("computes ") + name(Numbers::kDType) + " with " +
-           name(Numbers::kAccumulate) + " accumulation, the product asks for " +
-           name(problem.compute_dtype()) + " with " + name(problem->accumulate);
+    return rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate,
+                        kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
 }
 
 template <class Policy>
@@ -61,6 +58,9 @@ constexpr KernelInfo kKernels[] = {
     row<Small<F64>>("simt_f64_32x32x8"),
     row<Large<I8>>("simt_i8_128x128x8"),
     row<Small<I8>>("simt_i8_32x32x8"),
+    row<Medium<Scaled<Promoted<F16>>>>("simt_f16_scaled_64x64x8"),
+    row<Large<Scaled<I8>>>("simt_i8_scaled_128x128x8"),
+    row<Small<Scaled<I8>>>("simt_i8_scaled_32x32x8"),
 };
 
 }  // namespace

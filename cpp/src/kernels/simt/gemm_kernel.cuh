@@ -121,6 +121,31 @@ struct ThreadTile {
         }
     }
 
+    // The same with each sum multiplied by what `policy` has for its row and column in a k-block;
+    // `row` and `col` are the block's first, and last_row, last_col the matrix's last.
+    template <class Scales>
+    __device__ __forceinline__ void take_scaled(ThreadTile& from, const Scales& policy,
+                                                std::int64_t row_of_block,
+                                                std::int64_t col_of_block, std::int64_t last_row,
+                                                std::int64_t last_col, std::int64_t k_block) {
+        float b[kN];
+#pragma unroll
+        for (int j = 0; j < kN; ++j) {
+            const std::int64_t at = col_of_block + col0 + col(j / kGroup) + j % kGroup;
+            b[j] = policy.b_partial_factor(min(at, last_col), k_block);
+        }
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+            const std::int64_t at = row_of_block + row0 + row(i);
+            const float a = policy.a_partial_factor(min(at, last_row), k_block);
+#pragma unroll
+            for (int j = 0; j < kN; ++j) {
+                add(acc[i][j], from.acc[i][j] * (a * b[j]));
+                from.acc[i][j] = Acc(0);
+            }
+        }
+    }
+
     // Calls store(row, col, group) for each group of neighbours in a row, by the block's rows and
     // columns. A loop over rows that shifts the accumulators keeps the code of `store` small
     // without indexing registers at run time.
@@ -230,6 +255,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             __syncthreads();
         };
         std::int64_t tiles = (k_left + Policy::kBlockK - 1) / Policy::kBlockK;
+        int unpromoted = 0;  // k-tiles that `tile` holds
+        [[maybe_unused]] std::int64_t k_block = k0 / kPromotedK;
         load();
         store(0);
         for (int stage = 0; tiles > 0; --tiles, stage ^= 1) {
@@ -237,7 +264,15 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             tile.multiply(shared.a[stage], shared.b[stage]);
             store(stage ^ 1);
             if constexpr (kPromotes) {
-                if (tiles % kPromotedTiles == 1) promoted.take(tile);  // and with the last k-tile
+                if (++unpromoted == kPromotedTiles || tiles == 1) {
+                    unpromoted = 0;
+                    if constexpr (kIsScaled<Numbers>) {
+                        promoted.take_scaled(tile, epilogue.in_batch(args.batch, batch), row0, col0,
+                                             args.m - 1, args.n - 1, k_block++);
+                    } else {
+                        promoted.take(tile);
+                    }
+                }
             }
         }
 

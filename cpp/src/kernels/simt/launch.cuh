@@ -6,6 +6,7 @@
 
 #include "core/runtime.hpp"
 #include "kernels/epilogue/linear.hpp"
+#include "kernels/epilogue/scaled.hpp"
 #include "kernels/simt/cost_model.hpp"
 #include "kernels/simt/gemm_kernel.cuh"
 
@@ -32,14 +33,17 @@ bool vectorized(const MatrixView& view, const BatchShape& batch) {
 template <class Policy>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     using Numbers = typename Policy::Numbers;
-    using Epilogue = epilogue::Linear<typename Numbers::Result>;
+    using Epilogue = std::conditional_t<kIsScaled<Numbers>, epilogue::Scaled,
+                                        epilogue::Linear<typename Numbers::Result>>;
     const Epilogue epilogue(args);
 
     Work work;
     // The plan's k may have become 0 (alpha = 0): then there is nothing to split.
-    const std::int64_t k_tiles = divide_up(args.k, Policy::kBlockK);
-    work.split_length =
-        std::max<std::int64_t>(divide_up(k_tiles, schedule.split_k), 1) * Policy::kBlockK;
+    // Promoted sums are over the same k whatever the split: scales of k-blocks act on them.
+    constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
+    constexpr int kStep = kPromotes ? kPromotedK : Policy::kBlockK;
+    const std::int64_t steps = divide_up(args.k, kStep);
+    work.split_length = std::max<std::int64_t>(divide_up(steps, schedule.split_k), 1) * kStep;
     work.splits = static_cast<int>(std::max<std::int64_t>(divide_up(args.k, work.split_length), 1));
     work.tiles.tiles_m = static_cast<int>(divide_up(args.m, Policy::kBlock));
     work.tiles.tiles_n = static_cast<int>(divide_up(args.n, Policy::kBlock));

@@ -53,6 +53,13 @@ template <class Numbers>
 struct Promoted : Numbers {
     static constexpr Accumulate kAccumulate = Accumulate::promoted;
 };
+// The same with the epilogue `scaled`.
+template <class Numbers>
+struct Scaled : Numbers {};
+template <class Numbers>
+inline constexpr bool kIsScaled = false;
+template <class Numbers>
+inline constexpr bool kIsScaled<Scaled<Numbers>> = true;
 struct F64 {
     static constexpr DType kDType = DType::f64;
     static constexpr Accumulate kAccumulate = Accumulate::fp64;

@@ -1,0 +1,19 @@
+// Scales of operands and of D: their part of the validation.
+#pragma once
+
+#include "problem/valid_problem.hpp"
+
+namespace tcgemm {
+
+// Refuses scales that the precision and D's dtype do not take; sets the strides that a kind has no
+// use for to 0, and the epilogue to `scaled` where the product needs it. The precision is resolved.
+void resolve_scales(GemmProblem& problem);
+
+// The scales of A (outer = m) or B (outer = n) as an operand: rows along `outer`, columns along K.
+struct ScaleMatrix {
+    Operand operand;
+    std::int64_t rows = 0, cols = 0;
+};
+ScaleMatrix scale_matrix(const Scale& scale, std::int64_t outer, std::int64_t k);
+
+}  // namespace tcgemm

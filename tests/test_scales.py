@@ -1,0 +1,321 @@
+"""FP8 and scaled results: what scales mean, which of them a block gets, overflow, bytes as FP8."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, SCALING_FAMILIES, Layout, bits_of, data, round_to, scaled, wide
+from harness.modes import MODES
+
+E4M3, E5M2 = "float8_e4m3fn", "float8_e5m2"
+FORMATS_OF_FP8 = ((E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E5M2, E4M3))
+OUTPUTS = ("float32", "float16", "bfloat16", E4M3, E5M2)
+
+
+@pytest.fixture(autouse=True)
+def only_where_there_are_scales(lab):
+    if lab.family not in SCALING_FAMILIES:
+        with pytest.raises(tcgemm.NoKernelError, match="epilogue"):
+            scaled.run(lab, *fp8(np.random.default_rng(0), 8, 8, 8), out_dtype=E4M3)
+        pytest.skip(f"{lab.family} has no scales, and says so")
+
+
+def fp8(rng, m, n, k, a_dtype=E4M3, b_dtype=E4M3, positive=False):
+    low = 0 if positive else -1
+    return (
+        round_to(rng.uniform(low, 1, (m, k)), a_dtype),
+        round_to(rng.uniform(low, 1, (k, n)), b_dtype),
+    )
+
+
+def int8(rng, m, n, k):
+    return (
+        rng.integers(-128, 128, (m, k)).astype(np.int8),
+        rng.integers(-128, 128, (k, n)).astype(np.int8),
+    )
+
+
+def distinct(rng, *shape):
+    """No two alike, and each at least 1.1 times another: the wrong one shows beyond FP8's error."""
+    count = int(np.prod(shape))
+    steps = rng.permutation(count) % 60
+    return (1.25**steps * 2.0**-6).reshape(shape).astype(np.float32)
+
+
+def blocks(extent):
+    return -(-extent // 128)
+
+
+def scale_shapes(m, n, k):
+    """Each kind of scale of A with each of B."""
+    of_a = ((1, 1), (m, 1), (m, blocks(k)), (blocks(m), blocks(k)))
+    of_b = ((1, 1), (1, n), (blocks(k), n), (blocks(k), blocks(n)))
+    return [(a, b) for a in of_a for b in of_b]
+
+
+@pytest.mark.parametrize("pair", FORMATS_OF_FP8, ids="-".join)
+def test_n14_fp8_longk(lab, rng, pair):
+    """Promoted sums: what FP8's own accumulators keep would be off by a quarter."""
+    for k in (4096, 16384):
+        a, b = fp8(rng, 13, 5, k, *pair, positive=True)
+        scaled.check(lab, a, b, out_dtype="float32", limit=scaled.FP8_GATE, scales=ones())
+
+
+def ones():
+    return {"scale_d": np.ones((1, 1), np.float32)}
+
+
+@pytest.mark.parametrize("pair", FORMATS_OF_FP8, ids="-".join)
+def test_n15_fp8_scale_unique(lab, rng, pair):
+    """A scale of its own for each row, column and block: the last one's counts as the first's."""
+    m, n, k = 130, 257, 128 * 5 + 64
+    a, b = fp8(rng, m, n, k, *pair, positive=True)
+    for a_shape, b_shape in scale_shapes(m, n, k):
+        scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+    # One row of A after the other picks one k: its own scale alone is in the result.
+    eye = round_to(np.eye(k), E4M3)
+    scale = distinct(rng, k, blocks(k))
+    got = scaled.check(
+        lab, eye, np.ones((k, 3), b.dtype), out_dtype="float32", scales={"scale_a": scale}
+    )
+    assert (got == scale[np.arange(k), np.arange(k) // 128][:, None]).all()
+
+
+@pytest.mark.parametrize("out", OUTPUTS)
+def test_n15_scales_of_every_shape_layout_and_result(lab, rng, out):
+    for m, n, k in ((1, 1, 1), (5, 7, 130), (129, 66, 300), (64, 200, 128), (300, 3, 260)):
+        a, b = fp8(rng, m, n, k)
+        for index, (a_shape, b_shape) in enumerate(scale_shapes(m, n, k)):
+            scales = {
+                "scale_a": rng.uniform(0.5, 2, a_shape).astype(np.float32),
+                "scale_b": rng.uniform(0.5, 2, b_shape).astype(np.float32),
+                "scale_d": np.full((1, 1), 0.125, np.float32),
+            }
+            order = (COL, Layout(pad=3), Layout(step=2))
+            names = ("a", "b", "out", "c", "scale_a", "scale_b")
+            layouts = {name: order[(index + i) % 3] for i, name in enumerate(names)}
+            c = round_to(rng.uniform(-4, 4, (m, n)), out)
+            how = {"out_dtype": out, "scales": scales, "layouts": layouts}
+            scaled.check(lab, a, b, **how)
+            scaled.check(lab, a, b, c=c, alpha=0.5, beta=-1.5, **how)
+
+
+def test_n15_scales_trade_places_with_their_operands(lab, rng):
+    m, n, k = 140, 150, 400
+    a, b = fp8(rng, m, n, k)
+    for a_shape, b_shape in scale_shapes(m, n, k):
+        scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
+        want = scaled.check(lab, a, b, out_dtype="float32", scales=scales)
+        turned = {name: lab.place(np.ascontiguousarray(s.T)) for name, s in scales.items()}
+        out = lab.place_output((m, n), "float32")
+        tcgemm.gemm(
+            lab.place(np.ascontiguousarray(a.T)).array, lab.place(np.ascontiguousarray(b.T)).array,
+            out=out.array, trans_a=True, trans_b=True,
+            **{name: s.array for name, s in turned.items()},
+        )  # fmt: skip
+        assert (bits_of(out.read("out")) == bits_of(want)).all()
+        # b @ a through D^T: a column-major result swaps the operands inside the library.
+        got = scaled.check(lab, a, b, out_dtype="float32", scales=scales, layouts={"out": COL})
+        assert np.allclose(got, want, rtol=1e-6, atol=1e-3 * abs(want).max())
+
+
+def test_n15_long_k_with_few_tiles(lab, rng):
+    """Where K is split among blocks of a GPU, each part has its own k-blocks' scales."""
+    m, n, k = 9, 17, 128 * 61 + 5
+    a, b = fp8(rng, m, n, k, positive=True)
+    scales = {"scale_a": distinct(rng, m, blocks(k)), "scale_b": distinct(rng, blocks(k), 1)}
+    scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+
+
+def test_n16_fp8_overflow_mode(lab):
+    """464 is a tie with 480, which there is not, and rounds down; 465 is beyond."""
+    totals = np.array([[464.0, 465.0, 1e9, -464.0, -465.0, -1e9, 448.0, 0.0]])
+    one = round_to([[1.0]], E4M3)
+    for overflow, beyond in (("saturate", 448.0), ("nan", np.nan)):
+        got = []
+        for total in totals[0]:
+            scale = {"scale_a": np.full((1, 1), total, np.float32)}
+            _, d = scaled.run(lab, one, one, out_dtype=E4M3, scales=scale, overflow=overflow)
+            got.append(wide(d)[0, 0])
+        want = [448, beyond, beyond, -448, -beyond, -beyond, 448, 0]
+        np.testing.assert_array_equal(got, want)
+    for overflow, beyond in (("saturate", 57344.0), ("nan", np.inf)):
+        for total, want in ((61439.0, 57344.0), (61440.0, beyond), (-1e9, -beyond)):
+            scale = {"scale_b": np.full((1, 1), total, np.float32)}
+            _, d = scaled.run(lab, one, one, out_dtype=E5M2, scales=scale, overflow=overflow)
+            assert wide(d)[0, 0] == want
+    # NaN stays NaN, Inf is beyond.
+    for value, saturate, nan in ((np.nan, np.nan, np.nan), (np.inf, 448.0, np.nan)):
+        for overflow, want in (("saturate", saturate), ("nan", nan)):
+            scale = {"scale_d": np.full((1, 1), value, np.float32)}
+            _, d = scaled.run(lab, one, one, out_dtype=E4M3, scales=scale, overflow=overflow)
+            np.testing.assert_array_equal(wide(d)[0, 0], want)
+
+
+def test_every_fp8_number_is_multiplied_and_stored_exactly(lab):
+    one = round_to([[1.0]], E4M3)
+    for dtype in (E4M3, E5M2):
+        every = np.arange(256, dtype=np.uint8).view(getattr(ml_dtypes, dtype)).reshape(-1, 1)
+        for values, row in ((every, False), (every.reshape(1, -1), True)):
+            pair = (one, values) if row else (values, one)
+            _, got = scaled.run(lab, *pair, out_dtype=dtype, overflow="nan")
+            np.testing.assert_array_equal(wide(got), wide(values))
+            _, got = scaled.run(lab, *pair, out_dtype="float32", scales=ones())
+            np.testing.assert_array_equal(wide(got), wide(values))
+
+
+@pytest.mark.parametrize("out", ["float32", "float16", "bfloat16"])
+def test_int8_goes_to_floats_by_its_scales(lab, rng, out):
+    for m, n, k in ((1, 1, 1), (33, 70, 65), (257, 129, 300), (16, 16, 16384)):
+        a, b = int8(rng, m, n, k)
+        c = round_to(rng.uniform(-4, 4, (m, n)), out)
+        for a_shape in ((), (m, 1)):
+            scales = {
+                "scale_a": rng.uniform(0.5, 2, a_shape).astype(np.float32) / 128,
+                "scale_b": rng.uniform(0.5, 2, (1, n)).astype(np.float32) / 128,
+            }
+            for layouts in ({}, {"a": COL, "b": COL, "out": COL}):
+                how = {"out_dtype": out, "scales": scales, "layouts": layouts}
+                scaled.check(lab, a, b, **how)
+                scaled.check(lab, a, b, c=c, alpha=0.3, beta=1.7, **how)
+    a, b = int8(rng, 9, 7, 40)
+    scaled.check(lab, a, b, out_dtype=out, alpha=2.0**-12)  # no scales: alpha need not be whole
+
+
+def test_batches_have_scales_of_their_own(lab, rng):
+    """And a batch that shares B is one matrix to the kernels where its scales go on."""
+    a = round_to(rng.uniform(0, 1, (3, 20, 300)), E4M3)
+    b = round_to(rng.uniform(0, 1, (300, 40)), E4M3)
+    for shape in ((3, 20, 1), (3, 20, 3), (3, 1, 3), (3, 1, 1), (1, 20, 1), (20, 3)):
+        scales = {"scale_a": distinct(rng, *shape), "scale_b": distinct(rng, 3, 40)}
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales)
+    b = round_to(rng.uniform(0, 1, (3, 300, 40)), E4M3)
+    scales = {"scale_a": distinct(rng, 3, 20, 3), "scale_b": distinct(rng, 3, 3, 1)}
+    scaled.check(lab, a, b, out_dtype="float32", scales=scales)
+
+
+def test_scales_that_are_numbers_are_part_of_alpha(lab, rng):
+    a, b = fp8(rng, 20, 30, 40)
+    want = scaled.check(lab, a, b, out_dtype="float32", alpha=0.5 * 0.25 * 8)
+    arrays = [lab.place(x).array for x in (a, b)]
+    out = lab.place_output((20, 30), "float32")
+    tcgemm.gemm(*arrays, out=out.array, scale_a=0.5, scale_b=np.float32(0.25), scale_d=8)
+    assert (out.read("out") == want).all()
+
+
+def test_s02_scales_are_not_read_where_alpha_is_0(lab, rng):
+    a, b = fp8(rng, 20, 30, 200)
+    c = round_to(rng.integers(-8, 8, (20, 30)), "float32")
+    nan = {"scale_a": np.full((20, 2), np.nan), "scale_b": np.full((2, 30), np.nan)}
+    _, got = scaled.run(lab, a, b, c=c, out_dtype="float32", scales=nan, alpha=0, beta=2)
+    assert (got == 2 * c).all()
+    scales = {**nan, "scale_d": np.full((1, 1), 0.5)}
+    _, got = scaled.run(lab, a[:, :0], b[:0], c=c, out_dtype="float32", scales={
+        "scale_d": scales["scale_d"]}, beta=2)  # fmt: skip
+    assert (got == c).all()
+
+
+def test_s07_nan_in_a_scale_stays_in_its_row(lab, rng):
+    a, b = fp8(rng, 70, 66, 300)
+    scale = rng.uniform(0.5, 2, (70, 3)).astype(np.float32)
+    _, clean = scaled.run(lab, a, b, out_dtype="float32", scales={"scale_a": scale})
+    scale[31, 1] = np.nan
+    _, got = scaled.run(lab, a, b, out_dtype="float32", scales={"scale_a": scale})
+    assert np.isnan(got[31]).all()
+    others = [i for i in range(70) if i != 31]
+    assert (bits_of(got[others]) == bits_of(clean[others])).all()
+
+
+def test_fast_sums_are_no_other_result_than_the_plan_says(lab, rng):
+    a, b = fp8(rng, 20, 30, 500)
+    _, got = scaled.run(lab, a, b, out_dtype="float32", scales=ones(), accumulate="fast")
+    assert np.allclose(got, wide(a) @ wide(b), atol=0.05)
+    plan = tcgemm.plan(
+        *(lab.place(x).array for x in (a, b)), out=lab.place_output((20, 30), E5M2).array,
+        out_dtype=E5M2, accumulate="fast",
+    )  # fmt: skip
+    assert (plan.precision, plan.accumulate, plan.epilogue) == ("fp8_e4m3", "fast", "scaled")
+    assert "epilogue scaled" in str(plan)
+
+
+def test_bytes_are_fp8_by_name(lab, rng):
+    a, b = fp8(rng, 20, 30, 64, E4M3, E5M2)
+    _, want = scaled.run(lab, a, b, out_dtype=E5M2)
+    raw = [lab.place(bits_of(x).view(np.int8)) for x in (a, b)]
+    for operand in raw:  # uint8 in DLPack's words
+        if lab.on_gpu:
+            operand.array._format = operand.array._format.__class__(
+                "uint8", np.dtype(np.uint8), np.dtype(np.uint8), 1, 0
+            )
+    arrays = [x.array if lab.on_gpu else x.array.view(np.uint8) for x in raw]
+    out = lab.place_output((20, 30), E5M2)
+    plan = tcgemm.plan(*arrays, out=out.array, out_dtype=E5M2, a_dtype=E4M3, b_dtype=E5M2)
+    assert plan.precision == "fp8"
+    plan.execute()
+    assert (bits_of(out.read("out")) == bits_of(want)).all()
+    with pytest.raises(tcgemm.DTypeError, match=r"a is uint8.*a_dtype="):
+        tcgemm.gemm(*arrays, out=out.array, out_dtype=E5M2, b_dtype=E5M2)
+    with pytest.raises(tcgemm.DTypeError, match="a is uint8, which can't be read as float16"):
+        tcgemm.gemm(*arrays, out=out.array, out_dtype=E5M2, a_dtype="float16", b_dtype=E5M2)
+
+
+ERRORS = (
+    ({"scale_a": (3, 20)}, tcgemm.ShapeError, r"scale_a has shape \(3, 20\).*\(20, 1\).*\(20, 3\)"),
+    ({"scale_b": (30, 3)}, tcgemm.ShapeError, r"scale_b has shape \(30, 3\).*\(1, 30\).*\(3, 30\)"),
+    ({"scale_d": (1, 2)}, tcgemm.ShapeError, "scale_d has shape .* one scale"),
+    ({"scale_a": (2, 20, 1)}, tcgemm.ShapeError, "do not broadcast to the batch"),
+)
+
+
+@pytest.mark.parametrize(("shapes", "error", "words"), ERRORS, ids=lambda x: str(x)[:30])
+def test_e01_bad_scales(lab, rng, shapes, error, words):
+    a, b = fp8(rng, 20, 30, 300)
+    scales = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
+    with pytest.raises(error, match=words):
+        scaled.run(lab, a, b, out_dtype="float32", scales=scales)
+
+
+def test_e01_scales_where_there_are_none(lab, rng):
+    one = np.ones((1, 1), np.float32)
+    a = round_to(rng.uniform(-1, 1, (8, 8)), "float32")
+    with pytest.raises(tcgemm.InvalidArgument, match=r"scale_a is given.*precision fp32"):
+        scaled.run(lab, a, a, out_dtype="float32", scales={"scale_a": one})
+    with pytest.raises(tcgemm.InvalidArgument, match="D is int32"):
+        scaled.run(lab, *int8(rng, 8, 8, 8), out_dtype="int32", scales={"scale_b": one})
+    with pytest.raises(tcgemm.InvalidArgument, match="overflow nan is for a D of FP8"):
+        scaled.run(lab, *fp8(rng, 8, 8, 8), out_dtype="float16", overflow="nan")
+    blocky = {"scale_a": np.ones((8, 2))}
+    with pytest.raises(tcgemm.InvalidArgument, match="block_1x128, which int8"):
+        scaled.run(lab, *int8(rng, 8, 8, 200), out_dtype="float32", scales=blocky)
+    half = lab.place(np.ones((1, 1), np.float16)).array
+    with pytest.raises(tcgemm.DTypeError, match="scale_a is float16; scales are float32"):
+        tcgemm.plan(*(lab.place(x).array for x in fp8(rng, 8, 8, 8)), scale_a=half,
+                    out=lab.place_output((8, 8), "float32").array)  # fmt: skip
+
+
+def test_a_plan_takes_other_scales_of_the_same_layout(lab, rng):
+    a, b = fp8(rng, 20, 30, 300)
+    first, second = (lab.place(distinct(rng, 20, 1)) for _ in range(2))
+    out = lab.place_output((20, 30), "float32")
+    arrays = [lab.place(x).array for x in (a, b)]
+    plan = tcgemm.plan(*arrays, out=out.array, scale_a=first.array)
+    plan.execute(scale_a=second.array)
+    _, want = scaled.run(lab, a, b, out_dtype="float32", scales={"scale_a": second.read("scale_a")})
+    assert (out.read("out") == want).all()
+    with pytest.raises(tcgemm.InvalidArgument, match="scale_b is given, but the plan was made"):
+        plan.execute(scale_b=first.array)
+    inside = lab.place_output((20, 30), "float32")  # a column of D as the scales of its rows
+    whole = inside.array
+    column = whole[:, :1] if isinstance(whole, np.ndarray) else whole.part((20, 1))
+    overlapping = tcgemm.plan(*arrays, out=inside.array, scale_a=column)
+    with pytest.raises(tcgemm.LayoutError, match="D overlaps operand scale_a"):
+        overlapping.execute()
+
+
+def test_fp8_promises_hold_on_every_data_set(lab, rng):
+    mode = MODES["fp8_e4m3"]
+    for name in data.data_sets(mode):
+        a, b = data.DATA_SETS[name](rng, mode, (33, 257), (257, 19))
+        gate = scaled.FP8_GATE if name == "positive" else scaled.FP8_HARD
+        scaled.check(lab, a, b, out_dtype="float32", scales=ones(), limit=gate)
