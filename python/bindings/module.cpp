@@ -5,6 +5,7 @@
 #include "calls.hpp"
 #include "device_array.hpp"
 #include "errors.hpp"
+#include "probe.hpp"
 #include "product.hpp"
 #include "tcgemm/tcgemm.hpp"
 
@@ -212,6 +213,7 @@ PYBIND11_MODULE(_core, module) {
     register_errors();
     bind_device_array(module);
     bind_plan(module);
+    bind_probe(module);
     module.def("plan", &make_plan);
     module.def("explain", &explain_product);
     module.def("explain_example", &explain_example);

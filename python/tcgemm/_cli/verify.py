@@ -13,7 +13,7 @@ import numpy as np
 
 import tcgemm
 from tcgemm._cli import accuracy, machine
-from tcgemm._cli.backends import Backend, choose, compute_capability
+from tcgemm._cli.backends import Backend, choose, compute_capability, gpu_of
 from tcgemm._cli.cases import parse_names, parse_sizes
 from tcgemm._cli.measure import finite, forced_family
 from tcgemm._cli.modes import MODES, Mode, bounds
@@ -48,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--framework", choices=["numpy", "torch", "cupy"])
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write the results")
     parser.add_argument("--plot", metavar="FILE.png", help="draw error against K")
+    parser.add_argument(
+        "--probe", action="store_true", help="measure how the GPU's tensor cores sum and round"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,6 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
         from tcgemm._cli.plot import check_can_plot
 
         check_can_plot(arguments.plot)
+    if arguments.probe:
+        return _probe(arguments)
     names = list(MODES)
     if arguments.modes:
         names = parse_names(arguments.modes, "--modes", MODES)
@@ -89,6 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
     failed = any(_broken(result) for result in results)
     measured = any("kept" in result for result in results)
     return 1 if failed or not measured else 0
+
+
+def _probe(arguments: argparse.Namespace) -> int:
+    from tcgemm._cli import probe
+
+    gpu = gpu_of(choose("numpy", arguments.device))
+    if gpu is None:
+        raise UsageError(f"--probe: no GPU here ({tcgemm.cuda_unavailable_reason() or 'cpu'})")
+    found = probe.measure(gpu["ordinal"])
+    if arguments.json:
+        report = {"machine": machine.describe("cuda"), "probe": probe.describe(found)}
+        _write(report, arguments.json)
+    return probe.show(found, gpu) if arguments.json != "-" else 0
 
 
 def _broken(result: dict[str, Any]) -> bool:

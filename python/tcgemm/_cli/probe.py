@@ -1,0 +1,199 @@
+"""`python -m tcgemm verify --probe`: how the tensor cores of a GPU add, align, round and underflow.
+
+After Fasi, Higham, Mikaitis and Pranesh (PeerJ CS 7:e330): sums whose result differs between the
+ways in which they could be made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tcgemm import _core
+from tcgemm._cli.report import BAD, Table, heading
+
+# d = c + sum of a[i] b[i], by one instruction, for each case.
+Multiply = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+# Exponents of two that elements hold, subnormals included.
+_RANGES = {
+    "fp16": (-24, 15),
+    "bf16": (-126, 127),
+    "tf32": (-126, 127),
+    "fp8_e4m3": (-9, 8),
+    "fp8_e5m2": (-16, 15),
+}
+_FP32_FRACTION = 23
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What one instruction does."""
+
+    addends: int  # products that are aligned to each other and added in one step
+    fraction_bits: int  # kept below the largest addend of a step; FP32 has 23
+    with_accumulator: bool  # the accumulator is one of the addends, aligned as they are
+    rounding: str  # of what is cut off: "toward zero", "to nearest", "down", "up"
+    subnormal_inputs: bool  # used, not flushed to zero
+    subnormal_sums: bool  # kept in the FP32 accumulator
+
+    @property
+    def extra_bits(self) -> int:
+        return self.fraction_bits - _FP32_FRACTION
+
+
+# (compute capability's major number, kind, precision): addends and fraction bits, as published for
+# V100 and A100 (PeerJ CS 7:e330) and as measured by this probe on an H200.
+EXPECTED: dict[tuple[int, str, str], tuple[int, int]] = {
+    (7, "mma", "fp16"): (4, 23),
+    (8, "mma", "fp16"): (8, 24),
+    (8, "mma", "bf16"): (8, 24),
+    (8, "mma", "tf32"): (4, 24),
+}
+
+
+class Probe:
+    """The experiments on one instruction. Products are powers of two, or 1.5 of them."""
+
+    def __init__(self, multiply: Multiply, precision: str, k: int) -> None:
+        self._multiply, self._k = multiply, k
+        self._low, self._high = _RANGES[precision]
+        # The largest power of two below which there is room for 2^-40 of it, or most room.
+        self._one = min(2 * self._high, 8) if 2 * self._low < -60 else 2 * self._high - 2
+
+    def measure(self) -> Findings:
+        bits = self._fraction_bits()
+        return Findings(
+            addends=self._addends(bits),
+            fraction_bits=bits,
+            with_accumulator=self._with_accumulator(bits),
+            rounding=self._rounding(min(bits, _FP32_FRACTION)),
+            subnormal_inputs=self._subnormal_inputs(),
+            subnormal_sums=self._subnormal_sums(),
+        )
+
+    def sum(self, products: dict[int, tuple[float, int]], c: float = 0.0) -> float:
+        """Of products {index: (factor, exponent)}, factor * 2^exponent in units of 2^_one."""
+        a, b = np.zeros((1, self._k)), np.ones((1, self._k))
+        for index, (factor, exponent) in products.items():
+            whole = exponent + self._one
+            of_a = max(self._low, min(self._high, whole // 2))
+            a[0, index] = factor * 2.0**of_a
+            b[0, index] = 2.0 ** (whole - of_a)
+            assert self._low <= whole - of_a <= self._high, "no such product in this format"
+        d = self._multiply(a, b, np.array([c * 2.0**self._one]))
+        return float(d[0]) / 2.0**self._one
+
+    def _lowest(self) -> int:
+        """Exponent of the smallest product, in units of 2^_one."""
+        return 2 * self._low - self._one
+
+    def _fraction_bits(self) -> int:
+        """1 - 1 + 2^-t in one step: what is left of 2^-t was kept beside 1."""
+        kept = 0
+        for t in range(1, min(60, -self._lowest()) + 1):
+            if self.sum({0: (1, 0), 1: (-1, 0), 2: (1, -t)}) != 0.0:
+                kept = t
+        return kept
+
+    def _addends(self, bits: int) -> int:
+        """Those beside which 2^-(bits + 1) is lost where 1 - 1 is; elsewhere it survives."""
+        if bits + 1 > -self._lowest():
+            return 0  # the format has no product small enough to tell
+        tiny = (1, -bits - 1)
+        lost = [
+            index
+            for index in range(2, self._k)
+            if self.sum({0: (1, 0), 1: (-1, 0), index: tiny}) == 0.0
+        ]
+        return 2 + len(lost)
+
+    def _with_accumulator(self, bits: int) -> bool:
+        tiny = (1, -min(bits + 1, -self._lowest()))
+        return self.sum({0: (-1, 0), 1: tiny}, c=1.0) == 0.0
+
+    def _rounding(self, bits: int) -> str:
+        """Of 1 + 3/4, 1 + 1/4 and their negatives, in units of the last bit."""
+        unit = 2.0**-bits
+        near = self.sum({0: (1, 0), 1: (1.5, -bits - 1)})
+        far = self.sum({0: (1, 0), 1: (1, -bits - 2)})
+        below = self.sum({0: (-1, 0), 1: (-1.5, -bits - 1)})
+        if near == 1.0:
+            return "toward zero" if below == -1.0 else "down"
+        if near == 1.0 + unit:
+            if far == 1.0 + unit:
+                return "up"
+            return "to nearest" if below == -1.0 - unit else "up"
+        return f"unknown: {(near - 1) / unit:g} units"
+
+    def _subnormal_inputs(self) -> bool:
+        a, b = np.zeros((1, self._k)), np.zeros((1, self._k))
+        a[0, 0] = 2.0**-133 if self._low == -126 else 2.0**self._low  # subnormal in each format
+        b[0, 0] = 2.0**8
+        return float(self._multiply(a, b, np.zeros(1))[0]) == float(a[0, 0] * b[0, 0])
+
+    def _subnormal_sums(self) -> bool:
+        zeros = np.zeros((1, self._k))
+        return float(self._multiply(zeros, zeros, np.array([2.0**-140]))[0]) == 2.0**-140
+
+
+def measure(ordinal: int) -> dict[str, Findings]:
+    """Of each instruction that the GPU has."""
+    found = {}
+    for name, precision, k in _core.mma_instructions(ordinal):
+
+        def multiply(a: Any, b: Any, c: Any, name: str = name) -> np.ndarray:
+            d: np.ndarray = _core.run_mma(name, ordinal, a, b, c)
+            return d
+
+        found[name] = Probe(multiply, precision, k).measure()
+    return found
+
+
+def differences(found: dict[str, Findings], major: int) -> list[str]:
+    """Where a GPU is not as its kind is known to be."""
+    lines = []
+    for name, seen in found.items():
+        kind, _, precision = name.partition("_")
+        known = EXPECTED.get((major, kind, precision))
+        if known is not None and known != (seen.addends, seen.fraction_bits):
+            lines.append(
+                f"{name}: {seen.addends} addends and {seen.fraction_bits} fraction bits; "
+                f"known: {known[0]} and {known[1]}"
+            )
+    return lines
+
+
+def describe(found: dict[str, Findings]) -> list[dict[str, Any]]:
+    return [{"instruction": name, **asdict(seen)} for name, seen in found.items()]
+
+
+def show(found: dict[str, Findings], gpu: dict[str, Any]) -> int:
+    """Prints the table. 1 where the GPU differs from what is known of its kind."""
+    heading(f"tcgemm verify --probe: the tensor cores of {gpu['name']}")
+    columns = ["<instruction", "addends", "fraction bits", "extra", "<accumulator", "<rounding"]
+    table = Table([*columns, "<subnormal inputs", "<subnormal sums"])
+    for name, seen in found.items():
+        table.add(
+            name,
+            str(seen.addends),
+            str(seen.fraction_bits),
+            f"{seen.extra_bits:+d}",
+            "an addend" if seen.with_accumulator else "apart",
+            seen.rounding,
+            "used" if seen.subnormal_inputs else "FLUSHED",
+            "kept" if seen.subnormal_sums else "FLUSHED",
+            style="" if seen.subnormal_inputs and seen.subnormal_sums else BAD,
+        )
+    table.print()
+    print(
+        "\naddends        products that are aligned to the largest of them and added in one step"
+        "\nfraction bits  that are kept below the largest addend's first bit; FP32 has 23"
+    )
+    lines = differences(found, gpu["compute_capability"][0])
+    for line in lines:
+        print(f"DIFFERS: {line}")
+    return 1 if lines else 0
