@@ -12,6 +12,7 @@ from tcgemm._cli.backends import Backend
 from tcgemm._cli.modes import (
     ACCUMULATOR_ROUNDOFF,
     HALF_SUBNORMAL,
+    LARGEST_FP8,
     UNIT_ROUNDOFF,
     Bounds,
     Mode,
@@ -131,16 +132,19 @@ class Reference:
     def _sampled(self, x: Any) -> Any:
         """The picked rows of the picked products; an operand without a batch has its rows alone."""
         if self._products is not None and x.ndim == 3:
-            x = x[self._products]
-        return x if self._rows is None else x[..., self._rows, :]
+            x = self._backend.taken(x, self._products)
+        return x if self._rows is None else self._backend.taken(x, (..., self._rows, slice(None)))
 
     def _against_float64(self, d: Any, mode: Mode, limits: Bounds, exact: bool) -> Accuracy:
         tally = _Tally(mode, limits, exact)
         sampled = self._sampled(d)
         for part, reference, absolute, given in self._chunks:
+            if mode.result_dtype in LARGEST_FP8:  # beyond it they saturate
+                largest = LARGEST_FP8[mode.result_dtype]
+                reference = reference.clip(-largest, largest)
             result = self._backend.float64(sampled[..., part])
             difference = abs(result - reference)
-            if mode.compute_dtype == "int8":  # INT32 wraps: equality modulo 2^32 is promised
+            if mode.is_exact:  # INT32 wraps: equality modulo 2^32 is promised
                 difference = difference % 2.0**32
             addend = None if self._addend is None else abs(self._addend[..., part])
             tally.add(difference, reference, absolute, addend)
@@ -157,7 +161,7 @@ class _Tally:
     """Maxima over the parts of a result; takes FP64 arrays of any framework."""
 
     def __init__(self, mode: Mode, limits: Bounds, exact: bool) -> None:
-        self._exact = exact or mode.compute_dtype == "int8"
+        self._exact = exact or mode.is_exact
         self._limits = limits
         self._unit = UNIT_ROUNDOFF[mode.result_dtype]
         self._accumulator = ACCUMULATOR_ROUNDOFF[mode.accumulate_name]

@@ -57,6 +57,10 @@ class Backend(ABC):
     def poison(self, x: Any) -> None:
         """Fills x with NaN (with the smallest number where the dtype has none)."""
 
+    def taken(self, x: Any, key: Any) -> Any:
+        """x[key], where the key picks single rows."""
+        return x[key]
+
     def copy(self, to: Any, x: Any) -> None:
         """x into `to`, of the same shape and dtype."""
         to[...] = x
@@ -100,12 +104,12 @@ class NumpyBackend(Backend):
     name, device = "numpy", "cpu"
 
     def _dtype(self, dtype: str) -> Any:
-        if dtype == "bfloat16":
-            return importlib.import_module("ml_dtypes").bfloat16
+        if _of_ml_dtypes(dtype):
+            return getattr(importlib.import_module("ml_dtypes"), dtype)
         return np.dtype(dtype)
 
     def has_dtype(self, dtype: str) -> bool:
-        return dtype != "bfloat16" or importlib.util.find_spec("ml_dtypes") is not None
+        return not _of_ml_dtypes(dtype) or importlib.util.find_spec("ml_dtypes") is not None
 
     def missing(self, dtype: str) -> str:
         return f"NumPy has no {dtype} here: pip install ml_dtypes"
@@ -124,8 +128,10 @@ class NumpyBackend(Backend):
         return drawn.astype(self._dtype(dtype), copy=False)
 
     def rounded(self, x: Any, dtype: str) -> Any:
+        if dtype == "tf32":
+            return round_bits(x, 13).astype(np.float64)
         if dtype == "bfloat16" and x.dtype == np.float32:
-            return round_to_bfloat16(x).astype(np.float64)
+            return round_bits(x, 16).astype(np.float64)
         return np.asarray(x).astype(self._dtype(dtype)).astype(np.float64)
 
     def float64(self, x: Any) -> Any:
@@ -145,11 +151,17 @@ class NumpyBackend(Backend):
             return super().cache_bytes()
 
 
-def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
-    """FP32 rounded to the nearest bfloat16, ties to even, held as FP32. For finite values."""
+def _of_ml_dtypes(dtype: str) -> bool:
+    return dtype == "bfloat16" or dtype.startswith("float8")
+
+
+def round_bits(x: np.ndarray, dropped: int) -> np.ndarray:
+    """FP32 with so many bits less, to nearest, ties to even, held as FP32: 16 leave bfloat16, 13
+    TF32. For finite values."""
     bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
-    odd = (bits >> np.uint32(16)) & np.uint32(1)
-    return ((bits + np.uint32(0x7FFF) + odd) & np.uint32(0xFFFF0000)).view(np.float32)
+    odd = (bits >> np.uint32(dropped)) & np.uint32(1)
+    rounded = (bits + np.uint32((1 << (dropped - 1)) - 1) + odd) >> np.uint32(dropped)
+    return (rounded << np.uint32(dropped)).view(np.float32)
 
 
 class TorchBackend(Backend):
@@ -162,7 +174,7 @@ class TorchBackend(Backend):
         self._torch.backends.cuda.matmul.allow_tf32 = False
 
     def has_dtype(self, dtype: str) -> bool:
-        return True
+        return hasattr(self._torch, dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=self.device)
@@ -176,9 +188,21 @@ class TorchBackend(Backend):
         target = {"device": self.device, "generator": generator}
         if dtype == "int8":
             return torch.randint(-127, 128, shape, dtype=torch.int8, **target)
+        if dtype.startswith("float8"):
+            return torch.randn(shape, dtype=torch.float32, **target).to(getattr(torch, dtype))
         return torch.randn(shape, dtype=getattr(torch, dtype), **target)
 
+    def taken(self, x: Any, key: Any) -> Any:
+        if not str(x.dtype).startswith("torch.float8"):
+            return x[key]
+        return x.view(self._torch.uint8)[key].view(x.dtype)  # it does not index FP8 on a GPU
+
     def rounded(self, x: Any, dtype: str) -> Any:
+        if dtype == "tf32":
+            bits = x.float().contiguous().view(self._torch.int32)
+            return (
+                ((bits + 0xFFF + ((bits >> 13) & 1)) & ~0x1FFF).view(self._torch.float32).double()
+            )
         return x.to(getattr(self._torch, dtype)).double()
 
     def float64(self, x: Any) -> Any:
@@ -188,6 +212,9 @@ class TorchBackend(Backend):
         return np.asarray(x.cpu().numpy())
 
     def poison(self, x: Any) -> None:
+        if str(x.dtype).startswith("torch.float8"):
+            x.view(self._torch.uint8).fill_(0x7F)  # NaN in both formats
+            return
         x.fill_(float("nan") if x.is_floating_point() else self._torch.iinfo(x.dtype).min)
 
     def copy(self, to: Any, x: Any) -> None:
@@ -258,7 +285,7 @@ class CupyBackend(Backend):
         self._stream.use()
 
     def has_dtype(self, dtype: str) -> bool:
-        return dtype != "bfloat16"
+        return not _of_ml_dtypes(dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         return self._cupy.empty(shape, dtype)
@@ -274,9 +301,10 @@ class CupyBackend(Backend):
         return drawn.astype(dtype, copy=False)
 
     def rounded(self, x: Any, dtype: str) -> Any:
-        if dtype == "bfloat16":
+        if dtype in ("bfloat16", "tf32"):
+            dropped = 16 if dtype == "bfloat16" else 13
             bits = self._cupy.ascontiguousarray(x, dtype="float32").view("uint32")
-            bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+            bits = (bits + (1 << (dropped - 1)) - 1 + ((bits >> dropped) & 1)) >> dropped << dropped
             return bits.astype("uint32").view("float32").astype("float64")
         return x.astype(dtype).astype("float64")
 

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
         for shape in (None, _ODD)
         if backend.has_dtype(mode.dtype) and (shape is None or name in ("fp32", "fp16"))
     ]
-    heading("tcgemm demo: D = A B in every precision, checked against FP64")
+    heading("tcgemm demo: D = A B in every mode, checked against FP64")
     print(_where(backends))
     outcomes: list[Outcome] = []
     failures: list[str] = []
@@ -150,7 +150,7 @@ def _where(backends: list[Backend]) -> str:
 
 
 def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
-    columns = ["<precision", "<arrays", "size", "<D", "<kernel", "time", "speed"]
+    columns = ["<mode", "<arrays", "size", "<D", "<kernel", "time", "speed"]
     table = Table([*columns, "rel. error", "error/bound", "<kept"])
     for outcome in outcomes:
         m, n, k = outcome.shape

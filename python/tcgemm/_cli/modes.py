@@ -23,13 +23,16 @@ UNIT_ROUNDOFF = {
     "float32": U32,
     "float64": U64,
     "int32": 0.0,
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
 }
 ACCUMULATOR_ROUNDOFF = {
     "fp16": U16,
     "fp32": U32,
     "promoted": U32,
     "fp64": U64,
-    "int32": 0.0,
+    "int32": U32,  # where the result is a floating-point number
+    "fast": U32,
 }
 # Half of the smallest subnormal: the absolute error of a result that underflows.
 HALF_SUBNORMAL = {
@@ -38,16 +41,32 @@ HALF_SUBNORMAL = {
     "float32": 2.0**-150,
     "float64": 2.0**-1074,
     "int32": 0.0,
+    "float8_e4m3fn": 2.0**-10,
+    "float8_e5m2": 2.0**-17,
 }
-ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int8": 1, "int32": 4}
+LARGEST_FP8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
+ITEM_BYTES = {
+    "float16": 2,
+    "bfloat16": 2,
+    "float32": 4,
+    "float64": 8,
+    "int8": 1,
+    "int32": 4,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+}
 
 # The dtype that a precision rounds A and B to.
 PRECISION_DTYPE = {
     "fp16": "float16",
     "bf16": "bfloat16",
+    "tf32": "tf32",
     "fp32": "float32",
+    "fp32_simt": "float32",
     "fp64": "float64",
     "int8": "int8",
+    "fp8_e4m3": "float8_e4m3fn",
+    "fp8_e5m2": "float8_e5m2",
 }
 
 
@@ -79,12 +98,25 @@ class Mode:
     def result_dtype(self) -> str:
         if self.out_dtype is not None:
             return self.out_dtype
+        if self.is_fp8:
+            return "float32"
         return "int32" if self.compute_dtype == "int8" else self.dtype
+
+    @property
+    def is_fp8(self) -> bool:
+        return self.dtype.startswith("float8")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every result is, modulo 2^32."""
+        return self.result_dtype == "int32"
 
     @property
     def accumulate_name(self) -> str:
         if self.accumulate is not None:
             return self.accumulate
+        if self.is_fp8:
+            return "promoted"
         return {"float64": "fp64", "int8": "int32"}.get(self.compute_dtype, "fp32")
 
     @property
@@ -96,10 +128,17 @@ class Mode:
 # What the library has, under the names that demo and verify print.
 MODES = {
     "fp32": Mode("float32"),
+    "fp32-simt": Mode("float32", precision="fp32_simt"),
+    "tf32": Mode("float32", precision="tf32"),
     "fp16": Mode("float16"),
     "bf16": Mode("bfloat16"),
+    "fp8-e4m3": Mode("float8_e4m3fn"),
+    "fp8-e5m2": Mode("float8_e5m2"),
+    "fp8-e4m3-fast": Mode("float8_e4m3fn", accumulate="fast"),
+    "fp8-to-fp8": Mode("float8_e4m3fn", out_dtype="float8_e4m3fn"),
     "fp64": Mode("float64"),
     "int8": Mode("int8"),
+    "int8-to-fp32": Mode("int8", out_dtype="float32"),
     "fp32-as-fp16": Mode("float32", precision="fp16"),
     "fp32-as-bf16": Mode("float32", precision="bf16"),
     "fp16-sum-fp16": Mode("float16", accumulate="fp16"),
@@ -118,8 +157,12 @@ class Bounds:
 def bounds(mode: Mode, k: int, compute_capability: tuple[int, int] | None = None) -> Bounds:
     """c for a product of length k on a GPU of this compute capability, or on the CPU (None)."""
     compute = mode.compute_dtype
-    if compute == "int8":
-        return Bounds(0.0, 0.0)
+    if compute == "int8":  # an exact sum, which FP32 may have to round
+        return Bounds(0.0, 0.0) if mode.is_exact else Bounds(8 * U32, 8 * U32)
+    if mode.is_fp8:
+        # What FP8 tensor cores keep; fast ones promise no constant.
+        fast = mode.accumulate_name == "fast"
+        return Bounds(max(1.7e-2, k * 2.0**-13), None) if fast else Bounds(1.7e-2, 2e-3)
     if mode.accumulate_name == "fp16":
         return Bounds((k / 4 + 2) * U16, None)
     if compute == "float64":

@@ -104,7 +104,10 @@ def _probe(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--probe: no GPU here ({tcgemm.cuda_unavailable_reason() or 'cpu'})")
     found = probe.measure(gpu["ordinal"])
     if arguments.json:
-        report = {"machine": machine.describe("cuda"), "probe": probe.describe(found)}
+        report = {
+            "machine": machine.describe(f"cuda:{gpu['ordinal']}"),
+            "probe": probe.describe(found),
+        }
         _write(report, arguments.json)
     return probe.show(found, gpu) if arguments.json != "-" else 0
 
@@ -120,8 +123,7 @@ def _climb(
     mode = MODES[name]
     if mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate_name != "fp16":
         mode = replace(mode, out_dtype="float32")  # rounding D would hide the sum's own error
-    integer = mode.compute_dtype == "int8"
-    if integer and data != "integers":
+    if mode.dtype == "int8" and data != "integers":
         return
     took = 0.0
     for k in ladder:
@@ -178,9 +180,12 @@ def _draw(rng: np.random.Generator, data: str, shape: tuple[int, int], mode: Mod
         top = 0 if narrow_sum else 8  # FP16 sums overflow at 65504
         magnitudes: np.ndarray = np.exp2(rng.uniform(-8, top, shape))
         return np.where(rng.random(shape) < 0.5, magnitudes, -magnitudes)
-    if mode.compute_dtype == "int8":
+    if mode.is_exact:
         return rng.integers(-127, 128, shape).astype(np.float64)
-    largest = 1 if narrow_sum else 4  # so that every partial sum is exact
+    # So that every partial sum is exact, and every result.
+    largest = 1 if narrow_sum or mode.accumulate_name == "fast" else 4
+    if mode.result_dtype.startswith("float8"):
+        return np.where(rng.random(shape) < 1 / shape[-1], largest, 0.0)
     return rng.integers(-largest, largest + 1, shape).astype(np.float64)
 
 
