@@ -147,7 +147,7 @@ def test_p12_torch(place):
     refused(complex_one.conj().imag, TypeError, r"a has its negative bit set.*resolve_neg\(\)")
     refused(a.to(torch.bool), TypeError, r"a is bool.*\.to\(torch\.float32\)")
     refused(a.to(torch.int64), TypeError, r"a is int64.*\.to\(torch\.float32\)")
-    refused(a.to(torch.float8_e4m3fn), NotImplementedError, r"a is float8_e4m3fn.*torch\.float16")
+    refused(a.to(torch.float8_e4m3fnuz), TypeError, r"a .*(float8_e4m3fnuz|can't be exported)")
     refused(a.to_sparse(), ValueError, r"a has the layout torch\.sparse_coo.*to_dense\(\)")
     refused(torch.empty(4, 4, device="meta"), TypeError, "a .*can't be exported")
     # Detached, the same values are fine.
@@ -178,6 +178,26 @@ def test_p12_other_frameworks(place):
     module = {"jax": "jax.numpy"}.get(place.framework, place.framework)
     with pytest.raises(TypeError, match=rf"b\.astype\({module}\.float32\)"):
         tcgemm.matmul(a, place.array(integers((4, 4)), "uint8"))
+
+
+@each_place(only=lambda framework, device: framework == "torch")
+def test_p12_torch_has_fp8(place):
+    """Whether or not its DLPack does."""
+    torch = place.module
+    a = place.array(integers((4, 6))).to(torch.float8_e4m3fn)
+    b = place.array(integers((6, 5))).to(torch.float8_e5m2)
+    want = place.to_numpy(a.float()) @ place.to_numpy(b.float())
+    result = tcgemm.matmul(a, b)
+    assert result.dtype == torch.float32
+    np.testing.assert_array_equal(place.to_numpy(result), want)
+    scales = torch.full((4, 1), 0.125, device=a.device)
+    narrow = tcgemm.gemm(a, b, scale_a=scales, out_dtype=torch.float8_e5m2)
+    assert narrow.dtype == torch.float8_e5m2
+    rounded = torch.from_numpy(0.125 * want).to(torch.float8_e5m2)
+    np.testing.assert_array_equal(place.to_numpy(narrow.float()), rounded.double().numpy())
+    raw = [x.view(torch.uint8) for x in (a, b)]
+    named = tcgemm.gemm(*raw, a_dtype=torch.float8_e4m3fn, b_dtype="float8_e5m2")
+    np.testing.assert_array_equal(place.to_numpy(named), want)
 
 
 def test_p12_numpy_of_ml_dtypes():

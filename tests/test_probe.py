@@ -57,12 +57,20 @@ def test_n24_hw_probe_of_known_sums(precision, addends, bits):
     assert seen.subnormal_sums
 
 
+def test_n24_hw_probe_of_steps_that_are_not_neighbours():
+    """As where an instruction is made of others that take every second k."""
+    inner = tensor_core("fp8_e4m3", 8, 25)
+    order = np.argsort(np.arange(16) % 2, kind="stable")
+    seen = probe.Probe(lambda a, b, c: inner(a[:, order], b[:, order], c), "fp8_e4m3", 16).measure()
+    assert (seen.fraction_bits, seen.addends) == (25, 8)
+
+
 @pytest.mark.parametrize(
     ("rounding", "name"), [(math.floor, "down"), (math.ceil, "up"), (round, "to nearest")]
 )
 def test_n24_hw_probe_tells_roundings_apart(rounding, name):
     seen = probe.Probe(tensor_core("fp16", 8, 23, rounding), "fp16", 16)
-    assert seen._rounding(23) == name
+    assert seen._rounding(1, 23) == name
 
 
 def test_n24_hw_probe_sees_what_is_flushed():

@@ -13,9 +13,10 @@ namespace {
 
 using namespace nvcuda;
 
-// Element: as the fragment holds it. 16 x 16 x K through nvcuda::wmma.
-template <class Element, class Fragment, int K>
+// 16 x 16 x 16 through nvcuda::wmma.
+template <class Element>
 __device__ float multiply(const float* a, const float* b, float c) {
+    constexpr int K = 16;
     __shared__ alignas(32) Element tile_a[16 * K];
     __shared__ alignas(32) Element tile_b[K * 16];  // its columns lie end to end
     __shared__ alignas(32) float tile_d[16 * 16];
@@ -25,8 +26,8 @@ __device__ float multiply(const float* a, const float* b, float c) {
     }
     for (int i = threadIdx.x; i < 16 * 16; i += 32) tile_d[i] = i == 0 ? c : 0.0f;
     __syncwarp();
-    wmma::fragment<wmma::matrix_a, 16, 16, K, Fragment, wmma::row_major> left;
-    wmma::fragment<wmma::matrix_b, 16, 16, K, Fragment, wmma::col_major> right;
+    wmma::fragment<wmma::matrix_a, 16, 16, K, Element, wmma::row_major> left;
+    wmma::fragment<wmma::matrix_b, 16, 16, K, Element, wmma::col_major> right;
     wmma::fragment<wmma::accumulator, 16, 16, K, float> sum;
     wmma::load_matrix_sync(left, tile_a, K);
     wmma::load_matrix_sync(right, tile_b, K);
@@ -36,6 +37,24 @@ __device__ float multiply(const float* a, const float* b, float c) {
     __syncwarp();
     return tile_d[0];
 }
+
+#if __CUDA_ARCH__ >= 800
+// m16n8k8. Of A and B, lane i < 4 holds k = i and i + 4 of row (column) 0.
+__device__ float multiply_tf32(const float* a, const float* b, float c) {
+    const int lane = threadIdx.x;
+    const auto element = [&](const float* from, int k) {
+        return lane < 4 ? __float_as_uint(from[k + lane]) : 0u;
+    };
+    float d0 = lane == 0 ? c : 0.0f, d1 = 0, d2 = 0, d3 = 0;
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d0), "+f"(d1), "+f"(d2), "+f"(d3)
+        : "r"(element(a, 0)), "r"(0), "r"(element(a, 4)), "r"(0), "r"(element(b, 0)),
+          "r"(element(b, 4)));
+    return d0;
+}
+#endif
 
 #if __CUDA_ARCH__ >= 890
 // m16n8k32. Of A and B, lane i < 4 holds k = 4 i .. 4 i + 3 and 16 + 4 i .. of row (column) 0.
@@ -78,16 +97,12 @@ __global__ void mma_kernel(Precision precision, Cases cases) {
         const float c = cases.c[index];
         float d = 0;
         switch (precision) {
-            case Precision::fp16:
-                d = multiply<__half, __half, 16>(at(cases.a, 16), at(cases.b, 16), c);
-                break;
+            case Precision::fp16: d = multiply<__half>(at(cases.a, 16), at(cases.b, 16), c); break;
 #if __CUDA_ARCH__ >= 800
             case Precision::bf16:
-                d = multiply<__nv_bfloat16, __nv_bfloat16, 16>(at(cases.a, 16), at(cases.b, 16), c);
+                d = multiply<__nv_bfloat16>(at(cases.a, 16), at(cases.b, 16), c);
                 break;
-            case Precision::tf32:
-                d = multiply<float, wmma::precision::tf32, 8>(at(cases.a, 8), at(cases.b, 8), c);
-                break;
+            case Precision::tf32: d = multiply_tf32(at(cases.a, 8), at(cases.b, 8), c); break;
 #endif
 #if __CUDA_ARCH__ >= 890
             case Precision::fp8_e4m3:

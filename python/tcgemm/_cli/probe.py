@@ -18,6 +18,9 @@ from tcgemm._cli.report import BAD, Table, heading
 # d = c + sum of a[i] b[i], by one instruction, for each case.
 Multiply = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
+# {index: (factor, exponent)}: factor * 2^exponent in units of the probe's own.
+Products = dict[int, tuple[float, int]]
+
 # Exponents of two that elements hold, subnormals included.
 _RANGES = {
     "fp16": (-24, 15),
@@ -46,12 +49,19 @@ class Findings:
 
 
 # (compute capability's major number, kind, precision): addends and fraction bits, as published for
-# V100 and A100 (PeerJ CS 7:e330) and as measured by this probe on an H200.
+# V100 and A100 (PeerJ CS 7:e330), and as this probe measured them on an H200.
 EXPECTED: dict[tuple[int, str, str], tuple[int, int]] = {
     (7, "mma", "fp16"): (4, 23),
     (8, "mma", "fp16"): (8, 24),
     (8, "mma", "bf16"): (8, 24),
     (8, "mma", "tf32"): (4, 24),
+    (9, "mma", "fp16"): (16, 25),
+    (9, "mma", "bf16"): (16, 25),
+    (9, "wgmma", "fp16"): (16, 25),
+    (9, "wgmma", "bf16"): (16, 25),
+    (9, "wgmma", "tf32"): (8, 25),
+    (9, "wgmma", "fp8_e4m3"): (32, 13),
+    (9, "wgmma", "fp8_e5m2"): (32, 13),
 }
 
 
@@ -65,62 +75,68 @@ class Probe:
         self._one = min(2 * self._high, 8) if 2 * self._low < -60 else 2 * self._high - 2
 
     def measure(self) -> Findings:
-        bits = self._fraction_bits()
+        partner, bits = self._partner()
         return Findings(
-            addends=self._addends(bits),
+            addends=self._addends(partner, bits),
             fraction_bits=bits,
-            with_accumulator=self._with_accumulator(bits),
-            rounding=self._rounding(min(bits, _FP32_FRACTION)),
+            with_accumulator=self._with_accumulator(partner, bits),
+            rounding=self._rounding(partner, min(bits, _FP32_FRACTION)),
             subnormal_inputs=self._subnormal_inputs(),
             subnormal_sums=self._subnormal_sums(),
         )
 
-    def sum(self, products: dict[int, tuple[float, int]], c: float = 0.0) -> float:
-        """Of products {index: (factor, exponent)}, factor * 2^exponent in units of 2^_one."""
-        a, b = np.zeros((1, self._k)), np.ones((1, self._k))
-        for index, (factor, exponent) in products.items():
-            whole = exponent + self._one
-            of_a = max(self._low, min(self._high, whole // 2))
-            a[0, index] = factor * 2.0**of_a
-            b[0, index] = 2.0 ** (whole - of_a)
-            assert self._low <= whole - of_a <= self._high, "no such product in this format"
-        d = self._multiply(a, b, np.array([c * 2.0**self._one]))
-        return float(d[0]) / 2.0**self._one
+    def sums(self, cases: list[tuple[Products, float]]) -> np.ndarray:
+        """Of products and an accumulator, each, in units of 2^_one."""
+        a, b = np.zeros((len(cases), self._k)), np.ones((len(cases), self._k))
+        for row, (products, _) in enumerate(cases):
+            for index, (factor, exponent) in products.items():
+                whole = exponent + self._one
+                of_a = max(self._low, min(self._high, whole // 2))
+                a[row, index] = factor * 2.0**of_a
+                b[row, index] = 2.0 ** (whole - of_a)
+                assert self._low <= whole - of_a <= self._high, "no such product in this format"
+        d = self._multiply(a, b, np.array([c * 2.0**self._one for _, c in cases]))
+        return np.asarray(d, np.float64) / 2.0**self._one
+
+    def _sum(self, products: Products, c: float = 0.0) -> float:
+        return float(self.sums([(products, c)])[0])
 
     def _lowest(self) -> int:
         """Exponent of the smallest product, in units of 2^_one."""
         return 2 * self._low - self._one
 
-    def _fraction_bits(self) -> int:
-        """1 - 1 + 2^-t in one step: what is left of 2^-t was kept beside 1."""
-        kept = 0
-        for t in range(1, min(60, -self._lowest()) + 1):
-            if self.sum({0: (1, 0), 1: (-1, 0), 2: (1, -t)}) != 0.0:
-                kept = t
-        return kept
+    def _partner(self) -> tuple[int, int]:
+        """An index that is summed in one step with index 0, and the fraction bits of a step.
 
-    def _addends(self, bits: int) -> int:
-        """Those beside which 2^-(bits + 1) is lost where 1 - 1 is; elsewhere it survives."""
-        if bits + 1 > -self._lowest():
-            return 0  # the format has no product small enough to tell
-        tiny = (1, -bits - 1)
-        lost = [
-            index
-            for index in range(2, self._k)
-            if self.sum({0: (1, 0), 1: (-1, 0), index: tiny}) == 0.0
+        1 - 1 beside an accumulator of 2^-t: in one step what is left tells the bits that are kept.
+        In two, 1 + 2^-t is rounded in between, to no more bits than that.
+        """
+        depth = range(1, min(60, -self._lowest()))
+        cases: list[tuple[Products, float]] = [
+            ({0: (1, 0), index: (-1, 0)}, 2.0**-t) for index in range(1, self._k) for t in depth
         ]
-        return 2 + len(lost)
+        left = self.sums(cases).reshape(self._k - 1, len(depth)) != 0.0
+        kept = np.where(left, np.array(depth), 0).max(axis=1)
+        partner = int(kept.argmax())
+        return partner + 1, int(kept[partner])
 
-    def _with_accumulator(self, bits: int) -> bool:
-        tiny = (1, -min(bits + 1, -self._lowest()))
-        return self.sum({0: (-1, 0), 1: tiny}, c=1.0) == 0.0
+    def _addends(self, partner: int, bits: int) -> int:
+        """Those beside which 2^-(bits + 1) is lost where 1 - 1 is; elsewhere it survives."""
+        tiny = (1.0, max(-bits - 1, self._lowest()))
+        others = [index for index in range(1, self._k) if index != partner]
+        left = self.sums([({0: (1, 0), partner: (-1, 0), other: tiny}, 0.0) for other in others])
+        return 2 + int(np.count_nonzero(left == 0.0))
 
-    def _rounding(self, bits: int) -> str:
+    def _with_accumulator(self, partner: int, bits: int) -> bool:
+        tiny = (1.0, max(-bits - 1, self._lowest()))
+        return self._sum({0: (-1, 0), partner: tiny}, c=1.0) == 0.0
+
+    def _rounding(self, partner: int, bits: int) -> str:
         """Of 1 + 3/4, 1 + 1/4 and their negatives, in units of the last bit."""
         unit = 2.0**-bits
-        near = self.sum({0: (1, 0), 1: (1.5, -bits - 1)})
-        far = self.sum({0: (1, 0), 1: (1, -bits - 2)})
-        below = self.sum({0: (-1, 0), 1: (-1.5, -bits - 1)})
+        near = self._sum({0: (1, 0), partner: (1.5, -bits - 1)})
+        far = self._sum({0: (1, 0), partner: (1, -bits - 2)})
+        below = self._sum({0: (-1, 0), partner: (-1.5, -bits - 1)})
         if near == 1.0:
             return "toward zero" if below == -1.0 else "down"
         if near == 1.0 + unit:
