@@ -13,7 +13,13 @@ struct Cases {
     int count;
 };
 
-void launch_mma(Precision precision, const Cases& cases, StreamView stream);    // by warps
-void launch_wgmma(Precision precision, const Cases& cases, StreamView stream);  // by warpgroups
+void launch(Precision precision, const Cases& cases, StreamView stream);  // instructions of a warp
 
 }  // namespace tcgemm::probe
+
+// Those of a warpgroup, which have architectures of their own.
+namespace tcgemm::probe_wgmma {
+
+void launch(Precision precision, const probe::Cases& cases, StreamView stream);
+
+}  // namespace tcgemm::probe_wgmma

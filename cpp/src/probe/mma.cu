@@ -121,7 +121,7 @@ __global__ void mma_kernel(Precision precision, Cases cases) {
 
 }  // namespace
 
-void launch_mma(Precision precision, const Cases& cases, StreamView stream) {
+void launch(Precision precision, const Cases& cases, StreamView stream) {
     const int blocks = std::min(cases.count, 65536);
     mma_kernel<<<blocks, 32, 0, stream.get()>>>(precision, cases);
     runtime::check_launch("probe mma_kernel");

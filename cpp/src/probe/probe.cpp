@@ -69,7 +69,7 @@ void run_mma(const MmaInstruction& instruction, Device device, int count, const 
     copy_async(at_a, a, elements * sizeof(float), stream);
     copy_async(at_b, b, elements * sizeof(float), stream);
     copy_async(at_c, c, cases * sizeof(float), stream);
-    const auto launch = found->warpgroup ? probe::launch_wgmma : probe::launch_mma;
+    const auto launch = found->warpgroup ? probe_wgmma::launch : probe::launch;
     launch(found->instruction.precision, {at_a, at_b, at_c, at_d, count}, stream);
     copy_async(d, at_d, cases * sizeof(float), stream);
     stream.view().synchronize();

@@ -14,8 +14,10 @@
 #include "kernels/device/ptx/wgmma.cuh"
 #endif
 
-namespace tcgemm::probe {
+namespace tcgemm::probe_wgmma {
 namespace {
+
+using probe::Cases;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace ptx = device::ptx;
@@ -118,10 +120,10 @@ __global__ void __launch_bounds__(128) wgmma_kernel(Precision precision, Cases c
 
 }  // namespace
 
-void launch_wgmma(Precision precision, const Cases& cases, StreamView stream) {
+void launch(Precision precision, const Cases& cases, StreamView stream) {
     const int blocks = std::min(cases.count, 65536);
     wgmma_kernel<<<blocks, 128, 0, stream.get()>>>(precision, cases);
     runtime::check_launch("probe wgmma_kernel");
 }
 
-}  // namespace tcgemm::probe
+}  // namespace tcgemm::probe_wgmma

@@ -1,8 +1,8 @@
 // Of a build without code for Hopper, where no device has the instruction.
 #include "probe/launch.hpp"
 
-namespace tcgemm::probe {
+namespace tcgemm::probe_wgmma {
 
-void launch_wgmma(Precision, const Cases&, StreamView) {}
+void launch(Precision, const probe::Cases&, StreamView) {}
 
-}  // namespace tcgemm::probe
+}  // namespace tcgemm::probe_wgmma

@@ -13,11 +13,16 @@ namespace tcgemm::epilogue {
 template <class Acc>
 struct Linear {
     using Value = std::conditional_t<std::is_integral_v<Acc>, std::uint64_t, Acc>;
+    using InBatch = Linear;                 // the same in every batch
     static constexpr bool kScaled = false;  // takes no place of an element, stores no FP8
 
     Value alpha, beta;
 
     explicit Linear(const GemmArgs& args) : alpha(from(args.alpha)), beta(from(args.beta)) {}
+
+    TCGEMM_HOST_DEVICE const Linear& in_batch(const BatchShape&, std::int64_t) const {
+        return *this;
+    }
 
     // C must not be read where this is false: it may hold NaN or be null.
     TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }

@@ -8,54 +8,41 @@
 
 namespace tcgemm::epilogue {
 
-// The scale of a row of A or a column of B in a k-block, of the batch that `scales` is in.
-TCGEMM_HOST_DEVICE float scale_at(const ScaleView& scales, std::int64_t outer,
-                                  std::int64_t k_block) {
-    if (scales.data == nullptr) return 1.0f;
-    const std::int64_t number = scales.outer_block == 1 ? outer : outer / kScaleBlock;
-    return scales.data[number * scales.outer_stride + k_block * scales.k_stride];
-}
+// The scales of A or B of one batch: a ScaleView without what a kernel has done with.
+struct ScaleSlice {
+    const float* data;
+    std::int64_t outer_stride, k_stride;
+    bool by_blocks;  // of kScaleBlock rows or columns
+    bool along_k;
 
-// Scales that differ along K act on the sum of their k-block, in the main loop: partial_factor().
-// All others act here. For accumulators in FP32 or INT32, rounded to FP32.
-struct Scaled {
-    using Value = float;
-    static constexpr bool kScaled = true;
-
-    float alpha, beta;
-    ScaleArgs scales;
-    float scale_d = 1.0f;  // once in_batch() has read it
-
-    explicit Scaled(const GemmArgs& args)
-        : alpha(static_cast<float>(args.alpha)),
-          beta(static_cast<float>(args.beta)),
-          scales(*args.scales) {}
-
-    // The same for one batch. Reads memory: in the kernel only.
-    TCGEMM_HOST_DEVICE Scaled in_batch(const BatchShape& batch, std::int64_t index) const {
-        Scaled moved = *this;
-        for (ScaleView* view : {&moved.scales.a, &moved.scales.b}) {
-            if (view->data != nullptr) view->data += batch_offset(batch, view->batch_stride, index);
-        }
-        if (scales.d != nullptr) moved.scale_d = *scales.d;
-        return moved;
+    TCGEMM_HOST_DEVICE float at(std::int64_t outer, std::int64_t k_block) const {
+        if (data == nullptr) return 1.0f;
+        const std::int64_t number = by_blocks ? outer / kScaleBlock : outer;
+        return data[number * outer_stride + k_block * k_stride];
     }
+};
+
+// What is done to the accumulators of one batch, in FP32 or INT32 and rounded to FP32. Scales that
+// differ along K act on the sum of their k-block, in the main loop: *_partial_factor(). All others
+// act here.
+struct ScaledBatch {
+    float alpha, beta, scale_d;
+    bool saturates;  // values beyond the range of an FP8 D
+    ScaleSlice a, b;
 
     TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }
-    TCGEMM_HOST_DEVICE bool saturates() const { return scales.overflow == Overflow::saturate; }
 
     // What a partial sum over k-block `k_block` of an element is multiplied by.
     TCGEMM_HOST_DEVICE float a_partial_factor(std::int64_t row, std::int64_t k_block) const {
-        return scales.a.along_k ? scale_at(scales.a, row, k_block) : 1.0f;
+        return a.along_k ? a.at(row, k_block) : 1.0f;
     }
     TCGEMM_HOST_DEVICE float b_partial_factor(std::int64_t col, std::int64_t k_block) const {
-        return scales.b.along_k ? scale_at(scales.b, col, k_block) : 1.0f;
+        return b.along_k ? b.at(col, k_block) : 1.0f;
     }
 
     // What the whole sum of an element is multiplied by.
     TCGEMM_HOST_DEVICE float factor(std::int64_t row, std::int64_t col) const {
-        const float a = scales.a.along_k ? 1.0f : scale_at(scales.a, row, 0);
-        return a * (scales.b.along_k ? 1.0f : scale_at(scales.b, col, 0));
+        return (a.along_k ? 1.0f : a.at(row, 0)) * (b.along_k ? 1.0f : b.at(col, 0));
     }
 
     TCGEMM_HOST_DEVICE float operator()(float acc, std::int64_t row, std::int64_t col) const {
@@ -64,6 +51,40 @@ struct Scaled {
     TCGEMM_HOST_DEVICE float operator()(float acc, float c, std::int64_t row,
                                         std::int64_t col) const {
         return std::fma(beta, c, alpha * acc * factor(row, col)) * scale_d;
+    }
+};
+
+// What a launch hands to the kernel; a __grid_constant__ there, so that its arrays stay in constant
+// memory.
+struct Scaled {
+    using Value = float;
+    using InBatch = ScaledBatch;
+    static constexpr bool kScaled = true;
+
+    float alpha, beta;
+    ScaleArgs scales;
+
+    explicit Scaled(const GemmArgs& args)
+        : alpha(static_cast<float>(args.alpha)),
+          beta(static_cast<float>(args.beta)),
+          scales(*args.scales) {}
+
+    // Reads scale_d: in the kernel only.
+    TCGEMM_HOST_DEVICE ScaledBatch in_batch(const BatchShape& batch, std::int64_t index) const {
+        return {alpha,
+                beta,
+                scales.d == nullptr ? 1.0f : *scales.d,
+                scales.overflow == Overflow::saturate,
+                slice(scales.a, batch, index),
+                slice(scales.b, batch, index)};
+    }
+
+   private:
+    TCGEMM_HOST_DEVICE static ScaleSlice slice(const ScaleView& view, const BatchShape& batch,
+                                               std::int64_t index) {
+        const float* data = view.data;
+        if (data != nullptr) data += batch_offset(batch, view.batch_stride, index);
+        return {data, view.outer_stride, view.k_stride, view.outer_block != 1, view.along_k};
     }
 };
 

@@ -57,14 +57,14 @@ class Output {
     // `d_offset`: elements, on top of the batch's.
     __device__ Output(const Policy& policy, const GemmArgs& args, std::int64_t batch,
                       std::int64_t d_offset = 0)
-        : policy_(of_batch(policy, args, batch)),
+        : policy_(policy.in_batch(args.batch, batch)),
           d_(static_cast<char*>(args.d.data) +
              (batch_offset(args.batch, args.d.batch_stride, batch) + d_offset) *
                  bytes(args.d.dtype)),
           d_row_(args.d.row_stride),
           d_col_(args.d.col_stride),
           dtype_(args.d.dtype) {
-        if (policy.reads_c()) {
+        if (policy_.reads_c()) {
             c_ = static_cast<const char*>(args.c.data) +
                  batch_offset(args.batch, args.c.batch_stride, batch) * bytes(dtype_);
             c_row_ = args.c.row_stride;
@@ -124,20 +124,12 @@ class Output {
     }
 
    private:
-    static __device__ Policy of_batch(const Policy& policy, const GemmArgs& args,
-                                      std::int64_t batch) {
-        if constexpr (Policy::kScaled) {
-            return policy.in_batch(args.batch, batch);
-        } else {
-            return policy;
-        }
-    }
     // D's value of the element at (row, col), rounded; `c`: nothing, or C's.
     template <class T, class... C>
     __device__ __forceinline__ T result(std::int64_t row, std::int64_t col, Value acc,
                                         C... c) const {
         if constexpr (device::kIsFp8<T>) {
-            return T::round(policy_(acc, c..., row, col), policy_.saturates());
+            return T::round(policy_(acc, c..., row, col), policy_.saturates);
         } else if constexpr (Policy::kScaled) {
             return round_to<T>(policy_(acc, c..., row, col));
         } else {
@@ -217,7 +209,7 @@ class Output {
         }
     }
 
-    Policy policy_;
+    typename Policy::InBatch policy_;
     char* d_;
     const char* c_ = nullptr;
     std::int64_t d_row_, d_col_, c_row_ = 0, c_col_ = 0;

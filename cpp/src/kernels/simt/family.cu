@@ -29,8 +29,10 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
     // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds; how many
     // there are depends on the number of tiles, and shows in the bits of all but whole numbers.
-    cost.splits = Numbers::kAccumulate == Accumulate::int32 ||
-                  (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
+    // The reduction of scaled ones would be two more kernels for long K and few tiles alone.
+    const bool any_order = Numbers::kAccumulate == Accumulate::int32 ||
+                           (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
+    cost.splits = any_order && !kIsScaled<Numbers>;
     return best_schedule(problem, device, cost);
 }
 
@@ -59,8 +61,7 @@ constexpr KernelInfo kKernels[] = {
     row<Large<I8>>("simt_i8_128x128x8"),
     row<Small<I8>>("simt_i8_32x32x8"),
     row<Medium<Scaled<Promoted<F16>>>>("simt_f16_scaled_64x64x8"),
-    row<Large<Scaled<I8>>>("simt_i8_scaled_128x128x8"),
-    row<Small<Scaled<I8>>>("simt_i8_scaled_32x32x8"),
+    row<Medium<Scaled<I8>>>("simt_i8_scaled_64x64x8"),
 };
 
 }  // namespace

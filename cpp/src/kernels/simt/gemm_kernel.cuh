@@ -213,7 +213,7 @@ __device__ __forceinline__ void write_tile(ThreadTile<Policy>& tile, const GemmA
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     gemm_kernel(const __grid_constant__ GemmArgs args, const __grid_constant__ Work work,
-                const Epilogue epilogue) {
+                const __grid_constant__ Epilogue epilogue) {
     using Numbers = typename Policy::Numbers;
     using Element = typename Numbers::Element;
     using Shared = SharedMemory<Policy>;
@@ -286,7 +286,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
 // same, and applies the epilogue.
 template <class Acc, class Epilogue>
 __global__ void __launch_bounds__(256)
-    reduce_kernel(const __grid_constant__ GemmArgs args, int splits, const Epilogue epilogue) {
+    reduce_kernel(const __grid_constant__ GemmArgs args, int splits,
+                  const __grid_constant__ Epilogue epilogue) {
     const std::int64_t outputs = args.m * args.n;
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
