@@ -52,7 +52,7 @@ ScaleView scale_view(const Scale& scale) {
 
 // Whether a kernel can load its vectors from the operand where it lies.
 bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
-                 std::int64_t cols, const OperandNeeds& needs) {
+                 std::int64_t cols, const OperandNeeds& needs, pack::Order order) {
     if (needs.vector_bytes == 0) return true;
     if (operand.alignment % needs.vector_bytes != 0) return false;
     const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride,
@@ -66,6 +66,8 @@ bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_
     };
     const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);
     const bool col_major = operand.row_stride == 1 && steps_by_vectors(cols, operand.col_stride);
+    if (order == pack::Order::row && !row_major) return false;
+    if (order == pack::Order::col && !col_major) return false;
     if (!row_major && !col_major) return false;
     for (int dim = 0; dim < problem.batch_rank; ++dim) {
         if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim], 0)) return false;
@@ -80,15 +82,17 @@ struct PackStep {
     std::size_t workspace_offset = 0;
 };
 
+// `k_major`: the order in which K is contiguous.
 PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                      std::int64_t cols, const OperandNeeds& needs) {
+                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major) {
     PackStep step;
+    const pack::Order order = needs.k_major ? k_major : pack::Order::either;
     const DType dtype = operand_dtype(needs, problem, operand.dtype);
     // Of narrower dtypes, float32 holds what TF32 holds.
     const bool rounds_to_tf32 = problem->precision == Precision::tf32 && !needs.any_dtype &&
                                 (operand.dtype == DType::f32 || operand.dtype == DType::f64);
     const bool right_dtype = operand.dtype == dtype && !rounds_to_tf32;
-    const bool right_form = is_loadable(*problem, operand, rows, cols, needs);
+    const bool right_form = is_loadable(*problem, operand, rows, cols, needs, order);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
     step.task.source = matrix_view(operand);
@@ -97,7 +101,7 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     step.task.rounds_to_tf32 = rounds_to_tf32;
     step.task.target = pack::packed_layout(step.task.source, rows, cols,
                                            batch_shape(*problem, problem.batch_count()), dtype,
-                                           needs.packed_row_bytes);
+                                           needs.packed_row_bytes, order);
     return step;
 }
 
@@ -165,8 +169,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     schedule = choice.schedule;
 
     const GemmProblem& p = *valid;
-    pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs);
-    pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs);
+    pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row);
+    pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col);
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;
         workspace_bytes += round_up(bytes);

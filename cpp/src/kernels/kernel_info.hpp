@@ -33,6 +33,8 @@ struct OperandNeeds {
     int packed_row_bytes = 16;
     // FP8 operands come as they are, each in its own format, not as compute_dtype().
     bool fp8 = false;
+    // Neighbours along K are neighbours in memory: A has unit column stride, B unit row stride.
+    bool k_major = false;
 };
 
 // What a kernel with these needs gets an operand of dtype `given` in.

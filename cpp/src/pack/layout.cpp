@@ -29,13 +29,15 @@ bool converts(DType from, DType to) {
     if (from == DType::from_id && to == DType::to_id) return true;
     TCGEMM_CONVERSIONS(TCGEMM_ROW)
 #undef TCGEMM_ROW
-    return false;
+    return from == to && is_fp8(from);  // copied as bytes
 }
 
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
-                         const BatchShape& batch, DType to, int vector_bytes) {
+                         const BatchShape& batch, DType to, int vector_bytes, Order order) {
     const bool one_line = rows == 1 || cols == 1;
-    const bool col_major = one_line ? rows != 1 : source.row_stride == 1 && source.col_stride != 1;
+    const bool col_major = order != Order::either ? order == Order::col
+                           : one_line ? rows != 1
+                                      : source.row_stride == 1 && source.col_stride != 1;
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     const std::int64_t vector = std::max(vector_bytes, kMinVectorBytes) / size_of(to);
     const std::int64_t vectors = inner / vector + (inner % vector != 0 ? 1 : 0);

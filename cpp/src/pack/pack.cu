@@ -60,7 +60,7 @@ OperandArgs operand_args(const Task& task) {
 
 void launch(const Task* tasks, int count, StreamView stream) {
     for (int i = 0; i < count;) {
-        const DType from = tasks[i].source.dtype, to = tasks[i].target.view.dtype;
+        DType from = tasks[i].source.dtype, to = tasks[i].target.view.dtype;
         const bool rounds_to_tf32 = tasks[i].rounds_to_tf32;
         KernelArgs args;
         int held = 0;
@@ -73,6 +73,7 @@ void launch(const Task* tasks, int count, StreamView stream) {
                                : launch_pack<float, Tf32>(args, stream);
             continue;
         }
+        if (from == to && is_fp8(from)) from = to = DType::i8;  // bytes
 #define TCGEMM_ROW(from_id, to_id)                    \
     if (from == DType::from_id && to == DType::to_id) \
         launch_pack<Element<DType::from_id>::Type, Element<DType::to_id>::Type>(args, stream);

@@ -27,6 +27,10 @@ TEST(converts_floats_and_int8_to_floats_and_keeps_integers_whole) {
     }
     CHECK(pack::converts(DType::i8, DType::i8));
     CHECK(!pack::converts(DType::i8, DType::i32));
+    for (const DType fp8 : {DType::e4m3, DType::e5m2}) {
+        CHECK(pack::converts(fp8, fp8) && pack::converts(fp8, DType::f16));
+        CHECK(!pack::converts(fp8, DType::f32) && !pack::converts(DType::f32, fp8));
+    }
 }
 
 TEST(pads_rows_to_vectors) {
@@ -53,6 +57,23 @@ TEST(keeps_the_major_order) {
         CHECK_EQ(layout.view.row_stride, 8);
         CHECK_EQ(layout.view.col_stride, 1);
     }
+}
+
+TEST(takes_the_order_that_is_asked_for) {
+    using pack::Order;
+    for (const auto& source : {view(DType::e4m3, 40, 1), view(DType::e4m3, 1, 40)}) {
+        const auto row =
+            pack::packed_layout(source, 30, 7, BatchShape{}, DType::e4m3, 16, Order::row);
+        CHECK(row.view.row_stride == 16 && row.view.col_stride == 1);
+        const auto col =
+            pack::packed_layout(source, 30, 7, BatchShape{}, DType::e4m3, 16, Order::col);
+        CHECK(col.view.row_stride == 1 && col.view.col_stride == 32);
+        CHECK_EQ(col.bytes, std::size_t{7 * 32});
+    }
+    // A single row whose K runs down its columns: a line for each.
+    const auto line =
+        pack::packed_layout(view(DType::i8, 1, 1), 1, 7, BatchShape{}, DType::i8, 16, Order::col);
+    CHECK(line.view.row_stride == 1 && line.view.col_stride == 16);
 }
 
 // One row or one column becomes one line, whatever its strides: not a padded line per element.
