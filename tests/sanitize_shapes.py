@@ -10,7 +10,19 @@ import sys
 
 import numpy as np
 import tcgemm
-from harness import COL, FAMILY_MODES, MODES, ROW, Lab, Layout, data, families, round_to
+from harness import (
+    COL,
+    FAMILY_MODES,
+    MODES,
+    ROW,
+    SCALING_FAMILIES,
+    Lab,
+    Layout,
+    data,
+    families,
+    round_to,
+    scaled,
+)
 
 SHAPES = ((1, 1, 1), (17, 9, 33), (64, 64, 64), (65, 129, 70), (130, 24, 31), (3, 257, 8))
 LAYOUTS = (ROW, COL, Layout(pad=1, offset=1), Layout("col", pad=8), Layout(step=2))
@@ -40,6 +52,30 @@ def products(lab, mode, split_k):
         yield lab.check(mode, a, b)
 
 
+def scaled_products(lab):
+    """FP8 and int8 with scales of each kind, to each result."""
+    rng = np.random.default_rng(2)
+    for operand, out in (("float8_e4m3fn", "float8_e5m2"), ("int8", "float16")):
+        for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300))):
+            a = round_to(rng.integers(-4, 4, (m, k)), operand)
+            b = round_to(rng.integers(-4, 4, (k, n)), operand)
+            c = round_to(rng.integers(-8, 8, (m, n)), out)
+            blocks = -(-k // 128) if operand != "int8" else 1
+            scales = {
+                "scale_a": rng.uniform(0.5, 2, (m, blocks)).astype(np.float32),
+                "scale_b": rng.uniform(0.5, 2, (1, n)).astype(np.float32),
+                "scale_d": np.full((1, 1), 0.125, np.float32),
+            }
+            layouts = {"a": LAYOUTS[index % 5], "b": LAYOUTS[(index + 1) % 5]}
+            how = {"out_dtype": out, "scales": scales, "layouts": layouts}
+            try:
+                used, _ = scaled.run(lab, a, b, **how)
+            except tcgemm.NoKernelError:
+                break  # the kernel is for the other
+            scaled.check(lab, a, b, c=c, alpha=2, beta=-1, **how)
+            yield used
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--families", nargs="+", default=["sm90_wgmma", "sm70_wmma", "simt"])
@@ -66,6 +102,10 @@ def main() -> int:
                         kernels.add(done.kernel)
                 except tcgemm.NoKernelError:
                     continue  # the kernel is for another mode
+            if family in SCALING_FAMILIES and kernel["name"] not in kernels:
+                for used in scaled_products(Lab(tcgemm, family)):
+                    count += 1
+                    kernels.add(used)
             assert kernel["name"] in kernels, f"{kernel['name']} ran no product"
         del os.environ["TCGEMM_FORCE_KERNEL"]
     print(f"{count} products right, kernels: {' '.join(sorted(kernels))}")
