@@ -5,6 +5,7 @@
 
 #include "dispatch/registry.hpp"
 #include "probe/launch.hpp"
+#include "probe_archs.inc"  // TCGEMM_PROBE_*_ARCHS, written by cpp/src/CMakeLists.txt
 #include "tcgemm/buffer.hpp"
 #include "tcgemm/error.hpp"
 
