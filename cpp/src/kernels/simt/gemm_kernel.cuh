@@ -286,8 +286,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
 // same, and applies the epilogue.
 template <class Acc, class Epilogue>
 __global__ void __launch_bounds__(256)
-    reduce_kernel(const __grid_constant__ GemmArgs args, int splits,
-                  const __grid_constant__ Epilogue epilogue) {
+    reduce_kernel(const __grid_constant__ GemmArgs args, int splits, const Epilogue epilogue) {
     const std::int64_t outputs = args.m * args.n;
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
