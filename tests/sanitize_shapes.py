@@ -12,6 +12,7 @@ import numpy as np
 import tcgemm
 from harness import COL, FAMILY_MODES, MODES, ROW, Lab, Layout, data, families, round_to
 
+GPU_FAMILIES = ["sm90_wgmma", "sm80_mma", "sm70_wmma", "simt"]
 SHAPES = ((1, 1, 1), (17, 9, 33), (64, 64, 64), (65, 129, 70), (130, 24, 31), (3, 257, 8))
 LAYOUTS = (ROW, COL, Layout(pad=1, offset=1), Layout("col", pad=8), Layout(step=2))
 
@@ -42,7 +43,7 @@ def products(lab, mode, split_k):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--families", nargs="+", default=["sm90_wgmma", "sm70_wmma", "simt"])
+    parser.add_argument("--families", nargs="+", default=GPU_FAMILIES)
     parser.add_argument(
         "--no-split-k",
         action="store_true",

@@ -140,24 +140,26 @@ MODES = {
 # What each family takes, written down: a kernel that disappears fails the suite, it does not
 # shorten it. test_registry.py compares this table with what the library says of itself.
 ALL_MODES = tuple(MODES)
+_SIXTEEN_BIT_MODES = (
+    "fp16",
+    "fp16_accumulate_fp16",
+    "bf16",
+    "fp32_as_fp16",
+    "fp32_as_bf16",
+    "fp16_promoted",
+    "bf16_promoted",
+    "fp32_as_fp16_promoted",
+    "fp32_as_bf16_promoted",
+)
 FAMILY_MODES = {
-    "sm90_wgmma": (
-        "fp16",
-        "fp16_accumulate_fp16",
-        "bf16",
-        "fp32_as_fp16",
-        "fp32_as_bf16",
-        "fp16_promoted",
-        "bf16_promoted",
-        "fp32_as_fp16_promoted",
-        "fp32_as_bf16_promoted",
-    ),
+    "sm90_wgmma": _SIXTEEN_BIT_MODES,
+    "sm80_mma": (*_SIXTEEN_BIT_MODES, "fp64"),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
 # Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
-SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm70_wmma")
+SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # What the library knows by name and refuses so far, each with UnsupportedError.
 UNSUPPORTED = (
     {"precision": "tf32"},
