@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".toml")
-FAMILIES = ("host", "simt", "sm70_wmma", "sm90_wgmma")
+FAMILIES = ("host", "simt", "sm70_wmma", "sm80_mma", "sm90_wgmma")
 # Quick tests, those first that most faults fail: the numbers behind the names are the cases' ids.
 SUITE = ("test_special_values.py", "test_numerics.py", "test_shapes.py")
 SLOW = "b08 or b09 or b10 or large"

@@ -24,6 +24,7 @@ from harness import (
     scaled,
 )
 
+GPU_FAMILIES = ["sm90_wgmma", "sm80_mma", "sm70_wmma", "simt"]
 SHAPES = ((1, 1, 1), (17, 9, 33), (64, 64, 64), (65, 129, 70), (130, 24, 31), (3, 257, 8))
 LAYOUTS = (ROW, COL, Layout(pad=1, offset=1), Layout("col", pad=8), Layout(step=2))
 
@@ -78,7 +79,7 @@ def scaled_products(lab):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--families", nargs="+", default=["sm90_wgmma", "sm70_wmma", "simt"])
+    parser.add_argument("--families", nargs="+", default=GPU_FAMILIES)
     parser.add_argument(
         "--no-split-k",
         action="store_true",

@@ -32,6 +32,7 @@ def conversion(operand, precision, compute):
 PRECISIONS = (("fp16", "float16"), ("bf16", "bfloat16"), ("fp32", "float32"), ("fp64", "float64"))
 TAKEN = {
     "sm90_wgmma": ("fp16", "bf16"),
+    "sm80_mma": ("fp16", "bf16", "fp64"),
     "sm70_wmma": ("fp16",),
 }  # by precision; the other families take them all
 

@@ -4,8 +4,8 @@
 //   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
 //
 // A split of c4: four blocks of a cluster. The error: the largest difference from what the first
-// row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. FP32
-// output: f16:f32 as the dtype.
+// row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. The
+// dtypes are f16, bf16 and f64; f16:f32 is FP32 output.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -105,9 +105,11 @@ int main(int argc, char** argv) {
     if (argc < 5)
         return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
     const std::string family = argv[1], dtypes = argv[2], layout = argv[3];
-    const DType dtype = dtypes.rfind("bf16", 0) == 0 ? DType::bf16 : DType::f16;
+    const DType dtype = dtypes.rfind("bf16", 0) == 0  ? DType::bf16
+                        : dtypes.rfind("f64", 0) == 0 ? DType::f64
+                                                      : DType::f16;
     const DType result = dtypes.find(":f32") != std::string::npos ? DType::f32 : dtype;
-    const int item = 2;
+    const int item = size_of(dtype);
     const DeviceProperties& device = properties(Device::cuda(0));
     constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
     char *pool = nullptr, *workspace = nullptr, *output = nullptr, *reference = nullptr;
@@ -119,6 +121,8 @@ int main(int argc, char** argv) {
     CHECK(cudaMallocManaged(&difference, sizeof(Difference)));
     if (dtype == DType::bf16) {
         fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
+    } else if (dtype == DType::f64) {
+        fill<<<1024, 256>>>(reinterpret_cast<double*>(pool), kPool / item);
     } else {
         fill<<<1024, 256>>>(reinterpret_cast<__half*>(pool), kPool / item);
     }
@@ -177,6 +181,8 @@ int main(int argc, char** argv) {
                 compare_as(static_cast<float*>(nullptr));
             } else if (result == DType::bf16) {
                 compare_as(static_cast<__nv_bfloat16*>(nullptr));
+            } else if (result == DType::f64) {
+                compare_as(static_cast<double*>(nullptr));
             } else {
                 compare_as(static_cast<__half*>(nullptr));
             }

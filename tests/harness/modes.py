@@ -182,26 +182,26 @@ MODES = {
 # What each family takes, written down: a kernel that disappears fails the suite, it does not
 # shorten it. test_registry.py compares this table with what the library says of itself.
 ALL_MODES = tuple(MODES)
+_SIXTEEN_BIT_MODES = (
+    "fp16",
+    "fp16_accumulate_fp16",
+    "bf16",
+    "fp32_as_fp16",
+    "fp32_as_bf16",
+    "fp16_promoted",
+    "bf16_promoted",
+    "fp32_as_fp16_promoted",
+    "fp32_as_bf16_promoted",
+)
+_FP8_AS_FP16_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
 FAMILY_MODES = {
-    "sm90_wgmma": (
-        "fp16",
-        "fp16_accumulate_fp16",
-        "bf16",
-        "fp32_as_fp16",
-        "fp32_as_bf16",
-        "fp16_promoted",
-        "bf16_promoted",
-        "fp32_as_fp16_promoted",
-        "fp32_as_bf16_promoted",
-        "fp8_e4m3",
-        "fp8_e5m2",
-        "fp8_e4m3_fast",
-    ),
+    "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *_FP8_AS_FP16_MODES),
+    "sm80_mma": (*_SIXTEEN_BIT_MODES, *_FP8_AS_FP16_MODES, "fp64"),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
 # Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
-SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm70_wmma")
+SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats.
 SCALING_FAMILIES = ("simt", "host")

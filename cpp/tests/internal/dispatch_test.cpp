@@ -87,9 +87,11 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
             const ValidProblem problem = ValidProblem::check(square(512, dtype));
             const Choice choice = select(problem, gpu(major, minor), {});
             const bool is_16_bit = dtype == DType::f16 || dtype == DType::bf16;
-            const std::string expected = is_16_bit && major == 9 ? "sm90_wgmma"
-                                         : dtype == DType::f16   ? "sm70_wmma"
-                                                                 : "simt";
+            const std::string expected = is_16_bit && major == 9             ? "sm90_wgmma"
+                                         : is_16_bit && major >= 8           ? "sm80_mma"
+                                         : dtype == DType::f64 && major >= 8 ? "sm80_mma"
+                                         : dtype == DType::f16 && major >= 7 ? "sm70_wmma"
+                                                                             : "simt";
             CHECK_EQ(std::string(choice.family->name), expected);
         }
     }

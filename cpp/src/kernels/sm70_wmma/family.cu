@@ -4,9 +4,9 @@
 
 #include "core/math.hpp"
 #include "kernels/rejects.hpp"
-#include "kernels/sm70_wmma/cost_model.hpp"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
+#include "kernels/wave_model.hpp"
 
 namespace tcgemm::sm70_wmma {
 namespace {
@@ -18,6 +18,9 @@ constexpr int kBandRows = 512;
 // The last k-block is summed first: rows of another depth give other bits. The batch-invariant ones
 // are those that the largest problems need.
 constexpr int kInvariantBlockK = 32;
+
+// One k-block is in flight at a time; see RowCost.
+constexpr double kLatencyUs = 0.5, kFarLatencyUs = 0.8;
 
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
@@ -49,8 +52,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us}, problem,
-                        device);
+    return schedule_row(
+        {Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs, kFarLatencyUs},
+        problem, device);
 }
 
 template <class Row>

@@ -11,8 +11,8 @@
 
 #include "kernels/device/arch_guard.cuh"
 #include "kernels/device/tile_loader.cuh"
-#include "kernels/device/tile_scheduler.cuh"
-#include "kernels/epilogue/store.cuh"
+#include "kernels/device/tile_place.cuh"
+#include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 
 namespace tcgemm::sm70_wmma {
@@ -88,21 +88,8 @@ struct SharedMemory {
     device::Tile tile;
 };
 
-// Where a tile lies, in elements.
 template <class Policy>
-struct Place {
-    int part;  // of K
-    std::int64_t batch, m, n;
-    int rows, cols;  // of the tile that exist
-
-    __device__ Place(const device::Tile& tile, const GemmArgs& args, const KSplit& split)
-        : part(split.split_k == 1 ? 0 : static_cast<int>(tile.slice / args.batch.count)),
-          batch(tile.slice - part * args.batch.count),
-          m(static_cast<std::int64_t>(tile.m) * Policy::tile.block_m),
-          n(static_cast<std::int64_t>(tile.n) * Policy::tile.block_n),
-          rows(static_cast<int>(min(args.m - m, std::int64_t{Policy::tile.block_m}))),
-          cols(static_cast<int>(min(args.n - n, std::int64_t{Policy::tile.block_n}))) {}
-};
+using Place = device::TilePlace<Policy::tile.block_m, Policy::tile.block_n>;
 
 // A warp's part of A and B, 16 k of it.
 template <class Policy>
@@ -251,35 +238,6 @@ class Mainloop {
     int blocks_, last_k_;           // k-blocks, and the size of the last one
 };
 
-// Passes 16 rows of a warp's accumulators from shared memory to D, kVector columns a lane at a
-// time.
-template <int kVector, class Policy, class Output>
-__device__ void store_rows(const Output& output, const typename Policy::Accumulator* staged,
-                           std::int64_t row, std::int64_t col, int rows, int cols) {
-    constexpr int kLd = SharedMemory<Policy>::kOutputLd;
-    constexpr int kChunks = Policy::tile.warp_n / kVector;
-    constexpr int kLanes = kChunks < 32 ? kChunks : 32;  // a row
-    constexpr int kRowStep = 32 / kLanes;
-    constexpr int kBatch = 4;  // rows a lane passes on at once
-    const int lane = threadIdx.x % 32;
-#pragma unroll 1
-    for (int i = lane / kLanes; i < kFragment; i += kRowStep * kBatch) {
-#pragma unroll 1
-        for (int j = lane % kLanes * kVector; j < Policy::tile.warp_n; j += kLanes * kVector) {
-            if (i >= rows || j >= cols) break;
-            float acc[kBatch][kVector];
-#pragma unroll
-            for (int b = 0; b < kBatch; ++b) {
-#pragma unroll
-                for (int e = 0; e < kVector; ++e) {
-                    acc[b][e] = static_cast<float>(staged[(i + b * kRowStep) * kLd + j + e]);
-                }
-            }
-            output.store(row + i, kRowStep, rows - i, col + j, min(kVector, cols - j), acc);
-        }
-    }
-}
-
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
     gemm_kernel(const GemmArgs args, const Epilogue epilogue, const device::TileScheduler scheduler,
@@ -338,11 +296,8 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
         __syncwarp();
         const std::int64_t row = out.m + warp_m + i * kFragment;
         const int rows = out.rows - warp_m - i * kFragment;
-        if (output.template vectorizable<4>()) {
-            store_rows<4, Policy>(output, staged, row, col, rows, cols);
-        } else {
-            store_rows<1, Policy>(output, staged, row, col, rows, cols);
-        }
+        epilogue::store_staged<kFragment, Policy::tile.warp_n, SharedMemory<Policy>::kOutputLd>(
+            output, staged, row, col, rows, cols);
         __syncwarp();
     }
 #else

@@ -1,4 +1,4 @@
-// Barriers in shared memory that count arrivals and bytes of bulk copies (sm_90).
+// Barriers in shared memory that count arrivals (sm_80) and bytes of bulk copies (sm_90).
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,11 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
 __device__ __forceinline__ std::uint32_t opaque(std::uint32_t value) {
     asm volatile("" : "+r"(value));
     return value;
+}
+template <class T>
+__device__ __forceinline__ T* opaque(T* pointer) {
+    asm volatile("" : "+l"(pointer));
+    return pointer;
 }
 
 // A phase ends when `arrivals` threads have arrived and all bytes that were announced are there.
@@ -68,7 +73,11 @@ __device__ __forceinline__ void wait_for_phase(std::uint32_t barrier, std::uint3
         asm volatile(
             "{\n"
             "  .reg .pred done;\n"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // may suspend the thread for a while
             "  mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+#else
+            "  mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+#endif
             "  selp.b32 %0, 1, 0, done;\n"
             "}\n"
             : "=r"(done)

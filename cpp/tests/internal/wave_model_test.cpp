@@ -1,6 +1,6 @@
 #include <cstdint>
 
-#include "kernels/sm70_wmma/cost_model.hpp"
+#include "kernels/wave_model.hpp"
 
 #include "../check.hpp"
 
@@ -8,10 +8,10 @@ using namespace tcgemm;
 
 namespace {
 
-// As in rows.hpp, which takes CUDA's headers.
-const sm70_wmma::RowCost kLarge = {{128, 256, 32, 64, 64, 256}, 1, 0.76, 5.0};
-const sm70_wmma::RowCost kMedium = {{128, 128, 32, 64, 64, 128}, 2, 0.415, 4.0};
-const sm70_wmma::RowCost kSmall = {{64, 64, 64, 32, 32, 128}, 3, 0.34, 1.5};
+// As in rows.hpp of sm70_wmma, which takes CUDA's headers.
+const RowCost kLarge = {{128, 256, 32, 64, 64, 256}, 1, 0.76, 5.0, 0.5, 0.8};
+const RowCost kMedium = {{128, 128, 32, 64, 64, 128}, 2, 0.415, 4.0, 0.5, 0.8};
+const RowCost kSmall = {{64, 64, 64, 32, 32, 128}, 3, 0.34, 1.5, 0.5, 0.8};
 
 DeviceProperties h200() {
     DeviceProperties device;
@@ -22,7 +22,7 @@ DeviceProperties h200() {
     return device;
 }
 
-Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmma::RowCost& row,
+Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const RowCost& row,
                   const DeviceProperties& device = h200(),
                   Determinism determinism = Determinism::run_to_run) {
     GemmProblem problem;
@@ -32,10 +32,10 @@ Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmm
     problem.k = k;
     problem.a = Operand::row_major(DType::f16, k);
     problem.b = problem.c = problem.d = Operand::row_major(DType::f16, n);
-    return sm70_wmma::schedule_row(row, ValidProblem::check(problem), device);
+    return schedule_row(row, ValidProblem::check(problem), device);
 }
 
-double cost(std::int64_t m, std::int64_t n, std::int64_t k, const sm70_wmma::RowCost& row) {
+double cost(std::int64_t m, std::int64_t n, std::int64_t k, const RowCost& row) {
     return schedule(m, n, k, row).cost_us;
 }
 

@@ -1,4 +1,5 @@
-// How long a row of the table would take, in microseconds: for choosing among the rows and splits.
+// How long a row of a table would take, in microseconds: for choosing among the rows and splits.
+// Of families whose blocks compute one tile each and leave split products to split_k/.
 #pragma once
 
 #include <algorithm>
@@ -6,20 +7,23 @@
 
 #include "kernels/kernel_info.hpp"
 
-namespace tcgemm::sm70_wmma {
+namespace tcgemm {
 
-// What the model knows of a row; see rows.hpp.
+// What the model knows of a row; see rows.hpp of the families that use it.
 struct RowCost {
     TileConfig tile;
     int blocks_per_sm;
+    // Microseconds on an H200: a k-block where the SM is full, divided by the blocks on it, and all
+    // that a block does besides its k-blocks.
     double k_block_us, block_us;
+    // A k-block takes no less, however few blocks an SM has: with the operands in L2, or in memory.
+    double latency_us, far_latency_us;
+    DType operand = DType::f16, sum = DType::f32;
 };
 
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits: the choice is within 1 % of
 // the best one in geometric mean, and within 7 % in the worst case. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
-// A k-block takes no less, however few blocks an SM has: with the operands in L2, or in memory.
-inline constexpr double kLatencyUs = 0.5, kFarLatencyUs = 0.8;
 inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
@@ -27,8 +31,9 @@ inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
 
 inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 
-// FLOP per clock of an SM's tensor cores with FP16 operands, as mma.sync reaches them.
-inline double tensor_rate(int cc) {
+// FLOP per clock of an SM's tensor cores with operands of a dtype, as mma.sync reaches them.
+inline double tensor_rate(int cc, DType operand) {
+    if (operand == DType::f64) return cc == 80 ? 128 : cc >= 90 ? 256 : 4;
     if (cc >= 90) return 2650;
     if (cc == 80) return 2048;
     return 1024;
@@ -46,9 +51,11 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower.
     const double mhz = device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
     const double flop = 2.0 * tile.block_m * tile.block_n * tile.block_k;
-    const double k_block_us = std::max(row.k_block_us, flop / (tensor_rate(device.cc()) * mhz));
-    const bool in_l2 = 2 * batch * k * (m + n) < static_cast<double>(device.l2_bytes);
-    const double latency_us = in_l2 ? kLatencyUs : kFarLatencyUs;
+    const double k_block_us =
+        std::max(row.k_block_us, flop / (tensor_rate(device.cc(), row.operand) * mhz));
+    const bool in_l2 =
+        size_of(row.operand) * batch * k * (m + n) < static_cast<double>(device.l2_bytes);
+    const double latency_us = in_l2 ? row.latency_us : row.far_latency_us;
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
         return std::max(resident * k_block_us, latency_us) * k_blocks + row.block_us;
@@ -57,14 +64,15 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     const double full_waves = std::floor(on_sm / row.blocks_per_sm);
     double total = kLaunchUs + full_waves * wave_us(row.blocks_per_sm) +
                    wave_us(on_sm - full_waves * row.blocks_per_sm);
-    if (splits > 1) total += kReduceUs + 8.0 * m * n * batch * splits / kReduceBytesPerUs;
+    if (splits > 1)
+        total += kReduceUs + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
     return total;
 }
 
 // The split with the least cost. A split that follows the number of tiles shows in the bits.
 inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    const double part_bytes = 4.0 * static_cast<double>(problem->m) *
+    const double part_bytes = size_of(row.sum) * static_cast<double>(problem->m) *
                               static_cast<double>((problem->n + 3) / 4 * 4) *
                               static_cast<double>(problem.batch_count());
     Schedule best;
@@ -82,4 +90,4 @@ inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
     return best;
 }
 
-}  // namespace tcgemm::sm70_wmma
+}  // namespace tcgemm

@@ -2,16 +2,15 @@
 #include <algorithm>
 
 #include "core/runtime.hpp"
-#include "kernels/device/arch_guard.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/store.cuh"
-#include "kernels/sm70_wmma/launch.hpp"
+#include "kernels/split_k/split_k.hpp"
 
-namespace tcgemm::sm70_wmma {
+namespace tcgemm {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kVector = 4;  // columns a thread: 16 bytes of each part
+constexpr int kVector = 4;  // columns a thread
 
 template <class Epilogue>
 __global__ void __launch_bounds__(kThreads)
@@ -26,22 +25,22 @@ __global__ void __launch_bounds__(kThreads)
         const std::int64_t row = chunk / row_chunks;
         const std::int64_t col = (chunk - row * row_chunks) * kVector;
         const auto count = static_cast<int>(min(args.n - col, std::int64_t{kVector}));
-        const auto* part = static_cast<const float*>(args.workspace) + chunk * kVector;
-        float sum[kVector] = {};
+        using Value = typename Epilogue::Value;
+        const auto* part = static_cast<const Value*>(args.workspace) + chunk * kVector;
+        Value sum[kVector] = {};
         if (count == kVector) {
 #pragma unroll 8  // loads of eight parts in flight
             for (int p = 0; p < split_k; ++p) {
-                const float4 value = __ldg(reinterpret_cast<const float4*>(part + p * stride));
-                sum[0] += value.x;
-                sum[1] += value.y;
-                sum[2] += value.z;
-                sum[3] += value.w;
+                const auto value =
+                    *reinterpret_cast<const device::Vector<Value, kVector>*>(part + p * stride);
+#pragma unroll
+                for (int i = 0; i < kVector; ++i) sum[i] += value.element[i];
             }
         } else {  // nothing was written behind the last column
             for (int p = 0; p < split_k; ++p) {
 #pragma unroll
                 for (int i = 0; i < kVector; ++i) {
-                    if (i < count) sum[i] += __ldg(part + p * stride + i);
+                    if (i < count) sum[i] += part[p * stride + i];
                 }
             }
         }
@@ -59,7 +58,7 @@ GemmArgs Partials::target(const GemmArgs& args) const {
     target.beta = 0.0;
     target.d = {};
     target.d.data = args.workspace;
-    target.d.dtype = DType::f32;
+    target.d.dtype = dtype;
     target.d.row_stride = ld;
     target.d.col_stride = 1;
     std::int64_t stride = args.m * ld;
@@ -74,9 +73,16 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
                    const char* kernel_name) {
     const std::int64_t blocks = (partials.d_stride / kVector + kThreads - 1) / kThreads;
     constexpr std::int64_t kMaxGrid = 0x7fffffff;
-    reduce_kernel<<<static_cast<unsigned>(std::min(blocks, kMaxGrid)), kThreads, 0, stream.get()>>>(
-        args, epilogue::Linear<float>(args), partials, split_k);
+    const auto grid = static_cast<unsigned>(std::min(blocks, kMaxGrid));
+    const auto launch = [&](const auto& epilogue) {
+        reduce_kernel<<<grid, kThreads, 0, stream.get()>>>(args, epilogue, partials, split_k);
+    };
+    if (partials.dtype == DType::f64) {
+        launch(epilogue::Linear<double>(args));
+    } else {
+        launch(epilogue::Linear<float>(args));
+    }
     runtime::check_launch(kernel_name);
 }
 
-}  // namespace tcgemm::sm70_wmma
+}  // namespace tcgemm

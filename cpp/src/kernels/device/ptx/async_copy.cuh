@@ -1,0 +1,40 @@
+// Copies from global to shared memory that do not pass through registers (sm_80).
+#pragma once
+
+#include <cstdint>
+
+namespace tcgemm::device::ptx {
+
+// 16 bytes to shared memory, in the background and past L1, where `valid` is not 0; otherwise
+// nothing. Both addresses are multiples of 16.
+__device__ __forceinline__ void copy_async(std::uint32_t shared, const void* address,
+                                           unsigned valid) {
+    asm volatile(
+        "{\n"
+        "  .reg .pred valid;\n"
+        "  setp.ne.b32 valid, %2, 0;\n"
+        "  @valid cp.async.cg.shared.global.L2::128B [%0], [%1], 16;\n"
+        "}\n" ::"r"(shared),
+        "l"(address), "r"(valid)
+        : "memory");
+}
+// The same with `count` bytes (0 to 16) from `address` and zeros behind them. Nothing is read where
+// count is 0.
+__device__ __forceinline__ void copy_async_part(std::uint32_t shared, const void* address,
+                                                int count) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(address),
+                 "r"(count)
+                 : "memory");
+}
+
+// The thread's copies since the last call are a group.
+__device__ __forceinline__ void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+// Waits until no more than the thread's last kPending groups are under way.
+template <int kPending>
+__device__ __forceinline__ void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+}  // namespace tcgemm::device::ptx

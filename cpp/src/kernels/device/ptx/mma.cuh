@@ -1,0 +1,102 @@
+// Matrix instructions of a warp (sm_80), and the loads of their operands.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+namespace tcgemm::device::ptx {
+
+// As load_matrices (block.cuh), each matrix transposed.
+__device__ __forceinline__ void load_matrices_transposed(std::uint32_t shared,
+                                                         std::uint32_t (&r)[4]) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared)
+                 : "memory");
+}
+__device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
+    double value;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(shared) : "memory");
+    return value;
+}
+
+// sums += A B of kM x kK and kK x kN elements. A lane holds of the sums those of rows lane / 4 and
+// + 8, columns lane % 4 * 2 and + 1. `b` is of two B side by side, of which `half` takes part.
+// pair() gives the sums of a row, lane / 4 + 8 * half, as the epilogue takes them.
+template <class Element, class Accumulator>
+struct Mma;
+
+// 16-bit elements. A lane holds of A those of rows lane / 4 and + 8, k lane % 4 * 2 and + 1 (a
+// register each), then those at k + 8; of B those of column lane / 4, k lane % 4 * 2 and + 1, then
+// at k + 8.
+struct Mma16Bit {
+    static constexpr int kM = 16, kN = 8, kK = 16;
+    using Fragment = std::uint32_t[4];
+};
+
+#define TCGEMM_MMA(element, type)                                                      \
+    template <>                                                                        \
+    struct Mma<element, float> : Mma16Bit {                                            \
+        using Sums = float[4];                                                         \
+        static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a,    \
+                                                        const Fragment& b, int half) { \
+            asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
+                ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * half]),        \
+                  "r"(b[2 * half + 1]));                                               \
+        }                                                                              \
+        static __device__ __forceinline__ float2 pair(const Sums& d, int half) {       \
+            return make_float2(d[2 * half], d[2 * half + 1]);                          \
+        }                                                                              \
+    }
+TCGEMM_MMA(__half, "f16");
+TCGEMM_MMA(__nv_bfloat16, "bf16");
+#undef TCGEMM_MMA
+
+template <>
+struct Mma<__half, __half> : Mma16Bit {
+    using Sums = std::uint32_t[2];  // two neighbours in each
+    static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
+                                                    int half) {
+        asm("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, "
+            "{%6, %7}, {%0, %1};"
+            : "+r"(d[0]), "+r"(d[1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * half]), "r"(b[2 * half + 1]));
+    }
+    static __device__ __forceinline__ float2 pair(const Sums& d, int half) {
+        return __half22float2(*reinterpret_cast<const __half2*>(&d[half]));
+    }
+};
+
+// A lane holds of A the elements of rows lane / 4 and + 8, of B those of column lane / 4, at k
+// lane % 4.
+template <>
+struct Mma<double, double> {
+    static constexpr int kM = 16, kN = 8, kK = 4;
+    using Fragment = double[2];
+    using Sums = double[4];
+    static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
+                                                    int half) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // twice the rate of the instruction of sm_80
+        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+            "{%0, %1, %2, %3};"
+            : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+            : "d"(a[0]), "d"(a[1]), "d"(b[half]));
+#else
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                : "+d"(d[2 * i]), "+d"(d[2 * i + 1])
+                : "d"(a[i]), "d"(b[half]));
+        }
+#endif
+    }
+    static __device__ __forceinline__ double2 pair(const Sums& d, int half) {
+        return make_double2(d[2 * half], d[2 * half + 1]);
+    }
+};
+
+}  // namespace tcgemm::device::ptx

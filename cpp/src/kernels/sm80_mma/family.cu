@@ -1,0 +1,110 @@
+// sm80_mma: FP16, BF16 and FP64 products on the tensor cores of sm_80 and newer, through mma.sync.
+#include <algorithm>
+#include <string>
+
+#include "core/math.hpp"
+#include "kernels/rejects.hpp"
+#include "kernels/sm80_mma/launch.hpp"
+#include "kernels/sm80_mma/rows.hpp"
+#include "kernels/wave_model.hpp"
+
+namespace tcgemm::sm80_mma {
+namespace {
+
+// Rows of D in a band of tiles that blocks walk together (TileScheduler).
+constexpr int kBandRows = 1024;
+
+template <class Row>
+constexpr DType element() {
+    if (std::is_same_v<typename Row::Element, double>) return DType::f64;
+    return std::is_same_v<typename Row::Element, __half> ? DType::f16 : DType::bf16;
+}
+
+template <class Row>
+constexpr Accumulate accumulate() {
+    if (Row::promoted) return Accumulate::promoted;
+    if (std::is_same_v<typename Row::Accumulator, double>) return Accumulate::fp64;
+    return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
+}
+
+// What partial results of a split K are kept in.
+template <class Row>
+constexpr DType sums() {
+    return element<Row>() == DType::f64 ? DType::f64 : DType::f32;
+}
+
+template <class Row>
+std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
+    if (device.cc() < 80) {
+        return "needs an Ampere GPU or a newer one (compute capability 8.0), the device has " +
+               std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
+    }
+    if (device.shared_memory_per_block < Row::shared_bytes) {
+        return "needs " + std::to_string(Row::shared_bytes) +
+               " bytes of shared memory a block, the device has " +
+               std::to_string(device.shared_memory_per_block);
+    }
+    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>());
+        !reason.empty()) {
+        return reason;
+    }
+    const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
+    const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
+    if (tiles_m > 0x7fffffff / tiles_n) {
+        return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
+               std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
+    }
+    if (problem->k / Row::tile.block_k >= 0x7fffffff - Row::stages) {
+        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(Row::tile.block_k) +
+               ", the problem has K = " + std::to_string(problem->k);
+    }
+    return {};
+}
+
+template <class Row>
+Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
+    return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us,
+                         Row::latency_us, Row::far_latency_us, element<Row>(), sums<Row>()},
+                        problem, device);
+}
+
+template <class Row>
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+    constexpr TileConfig tile = Row::tile;
+    device::TileScheduler scheduler;
+    scheduler.tiles_m = static_cast<int>(divide_up(args.m, tile.block_m));
+    scheduler.tiles_n = static_cast<int>(divide_up(args.n, tile.block_n));
+    scheduler.slices = args.batch.count * schedule.split_k;
+    scheduler.band = std::min(scheduler.tiles_m, kBandRows / tile.block_m);
+
+    KSplit split;
+    split.split_k = schedule.split_k;
+    split.k_per_split = divide_up(divide_up(args.k, tile.block_k), split.split_k) * tile.block_k;
+    const Partials partials(args, sums<Row>());
+    const bool is_split = split.split_k > 1;
+    if (is_split) split.d_stride = partials.d_stride;
+    const GemmArgs target = is_split ? partials.target(args) : args;
+
+    const bool row_a = is_row_major(args.a, args.m);
+    const bool row_b = is_row_major(args.b, args.k);
+    const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
+                                           : launch_layout<Row, Major::k, Major::k>)
+                                  : (row_b ? launch_layout<Row, Major::mn, Major::mn>
+                                           : launch_layout<Row, Major::mn, Major::k>);
+    launch_one(target, scheduler, split, stream);
+    if (is_split) reduce_splits(args, partials, split.split_k, stream, Row::name);
+}
+
+constexpr OperandNeeds kNeeds = {false, 16};
+constexpr KernelInfo kKernels[] = {
+#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds, rejects<id>, schedule<id>, launch<id>},
+    TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW)
+#undef TCGEMM_ROW
+};
+constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};
+
+}  // namespace
+
+const Family& family() { return kFamily; }
+
+}  // namespace tcgemm::sm80_mma

@@ -1,0 +1,101 @@
+// D = epilogue(A B) on tensor cores through mma.sync, for sm_80 and newer. A block computes one
+// tile of D, each of its warps a part of it.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/device/arch_guard.cuh"
+#include "kernels/device/tile_place.cuh"
+#include "kernels/epilogue/staged_rows.cuh"
+#include "kernels/sm80_mma/launch.hpp"
+#include "kernels/sm80_mma/mainloop.cuh"
+
+namespace tcgemm::sm80_mma {
+
+// For the epilogue each warp passes its part of D through shared memory, a row of instructions at a
+// time. With rows so much longer, the four that a store touches at once lie in different banks.
+template <class Policy>
+inline constexpr int kStagedLd = Policy::tile.warp_n + 8;
+
+// Shared memory: the ring of stages, later the rows on their way to D; then what a block keeps.
+struct Keep {
+    std::uint64_t barrier;
+    device::Tile tile;  // for the epilogue: in between every register counts
+};
+template <class Policy>
+inline constexpr int kSharedBytes = Shape<Policy>::kRingBytes + static_cast<int>(sizeof(Keep));
+
+template <class Policy, class Epilogue>
+__global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
+    gemm_kernel(const GemmArgs args, const Epilogue epilogue, const device::TileScheduler scheduler,
+                const KSplit split, const std::int64_t first_tile) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+    using S = Shape<Policy>;
+    using Element = typename Policy::Element;
+    extern __shared__ __align__(128) unsigned char shared[];
+    using Mma = typename S::Mma;
+    using Sum = typename Epilogue::Value;
+    static_assert(S::kWarps * Mma::kM * kStagedLd<Policy> * sizeof(Sum) <= S::kRingBytes);
+
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int warp_m = warp / S::kWarpsN * Policy::tile.warp_m;
+    const int warp_n = warp % S::kWarpsN * Policy::tile.warp_n;
+
+    auto& keep = *reinterpret_cast<Keep*>(shared + S::kRingBytes);
+    const std::uint32_t barrier = ptx::shared_address(&keep.barrier);
+    if (threadIdx.x == 0) ptx::init_barrier(barrier, S::kWarps);
+
+    // 1. Where the block works.
+    using Place = device::TilePlace<Policy::tile.block_m, Policy::tile.block_n>;
+    const device::Tile tile = scheduler.tile(first_tile + blockIdx.x);
+    if (threadIdx.x == 0) keep.tile = tile;
+    const Place place(tile, args, split);
+    const std::int64_t k = place.part * split.k_per_split;
+
+    // 2. Accumulate over K.
+    const auto* a = static_cast<const Element*>(args.a.data) +
+                    batch_offset(args.batch, args.a.batch_stride, place.batch) +
+                    place.m * args.a.row_stride + k * args.a.col_stride;
+    const auto* b = static_cast<const Element*>(args.b.data) +
+                    batch_offset(args.batch, args.b.batch_stride, place.batch) +
+                    k * args.b.row_stride + place.n * args.b.col_stride;
+    typename S::Sums sums = {};
+    Mainloop<Policy>(ptx::shared_address(shared), barrier, a,
+                     Policy::a_major == Major::k ? args.a.row_stride : args.a.col_stride, b,
+                     Policy::b_major == Major::k ? args.b.col_stride : args.b.row_stride,
+                     place.rows, place.cols, min(args.k - k, split.k_per_split), warp_m, warp_n)
+        .run(sums);
+
+    // 3. Store through the epilogue, 16 rows at a time.
+    __syncthreads();  // nobody reads or fills the ring any more
+    const Place out(keep.tile, args, split);
+    const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
+    constexpr int kLd = kStagedLd<Policy>;
+    auto* const staged = reinterpret_cast<Sum*>(shared) + warp * Mma::kM * kLd;
+#pragma unroll 1
+    for (int i = 0; i < S::kMmasM; ++i) {
+#pragma unroll
+        for (int row = 0; row < S::kMmasM; ++row) {  // registers have no run-time index
+            if (row != i) continue;
+#pragma unroll
+            for (int j = 0; j < S::kMmasN; ++j) {
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    const auto pair = Mma::pair(sums[row][j], half);
+                    Sum* const to = staged + (lane / 4 + half * 8) * kLd + j * Mma::kN;
+                    *reinterpret_cast<std::decay_t<decltype(pair)>*>(to + lane % 4 * 2) = pair;
+                }
+            }
+        }
+        __syncwarp();
+        epilogue::store_staged<Mma::kM, Policy::tile.warp_n, kLd>(
+            output, staged, out.m + warp_m + i * Mma::kM, out.n + warp_n,
+            out.rows - warp_m - i * Mma::kM, out.cols - warp_n);
+        __syncwarp();
+    }
+#else
+    TCGEMM_TRAP_WRONG_ARCH("sm80_mma");
+#endif
+}
+
+}  // namespace tcgemm::sm80_mma

@@ -1,0 +1,16 @@
+// Host entry points between the translation units of this family.
+#pragma once
+
+#include "kernels/device/tile_scheduler.cuh"
+#include "kernels/kernel_info.hpp"
+#include "kernels/sm80_mma/policy.hpp"
+#include "kernels/split_k/split_k.hpp"
+
+namespace tcgemm::sm80_mma {
+
+// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu.
+template <class Row, Major A, Major B>
+void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
+                   const KSplit& split, StreamView stream);
+
+}  // namespace tcgemm::sm80_mma

@@ -1,0 +1,31 @@
+// A product whose K is split over blocks: a first launch leaves partial results in the workspace, a
+// second one adds them up in a fixed order and applies the epilogue.
+#pragma once
+
+#include "kernels/kernel_info.hpp"
+
+namespace tcgemm {
+
+// The K range of a block: one of `split_k` parts of `k_per_split` elements, the last one shorter.
+// Part p of the result lies p * d_stride elements behind D.
+struct KSplit {
+    int split_k = 1;
+    std::int64_t k_per_split = 0;  // a multiple of block_k
+    std::int64_t d_stride = 0;
+};
+
+// Partial results of a split product: split_k x batches x m x ld, rows padded to four elements.
+struct Partials {
+    DType dtype;                // f32 or f64, as the sums
+    std::int64_t ld, d_stride;  // elements; d_stride from one part to the next
+    explicit Partials(const GemmArgs& args, DType sums = DType::f32)
+        : dtype(sums), ld((args.n + 3) / 4 * 4), d_stride(args.batch.count * args.m * ld) {}
+    // `args` with D replaced by the partial results: what the first launch computes.
+    GemmArgs target(const GemmArgs& args) const;
+};
+
+// D = epilogue(sum of the parts), added in order: the result does not depend on timing.
+void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, StreamView stream,
+                   const char* kernel_name);
+
+}  // namespace tcgemm

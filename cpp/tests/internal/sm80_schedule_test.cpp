@@ -1,0 +1,147 @@
+// What sm80_mma takes and how it splits K, on cards that differ in shared memory and age. A build
+// without the family has no such rows and nothing to test.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "../check.hpp"
+#include "dispatch/registry.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+// An A100 (163 KB of shared memory a block), an RTX 3090 or 4090 (99 KB), an H200 (227 KB).
+DeviceProperties card(int cc, int shared_kb, int sm_count, int clock_khz, int l2_mb) {
+    DeviceProperties device;
+    device.device = Device::cuda(0);
+    device.name = "card";
+    device.cc_major = cc / 10;
+    device.cc_minor = cc % 10;
+    device.sm_count = sm_count;
+    device.shared_memory_per_block = std::int64_t{shared_kb} << 10;
+    device.clock_khz = clock_khz;
+    device.l2_bytes = std::int64_t{l2_mb} << 20;
+    return device;
+}
+const DeviceProperties kA100 = card(80, 163, 108, 1410000, 40);
+const DeviceProperties kConsumer = card(86, 99, 82, 1700000, 6);
+const DeviceProperties kH200 = card(90, 227, 132, 1980000, 60);
+
+struct Mode {
+    DType dtype;
+    Accumulate accumulate;
+};
+constexpr Mode kModes[] = {
+    {DType::f16, Accumulate::fp32},     {DType::bf16, Accumulate::fp32},
+    {DType::f16, Accumulate::promoted}, {DType::bf16, Accumulate::promoted},
+    {DType::f16, Accumulate::fp16},     {DType::f64, Accumulate::fp64},
+};
+
+ValidProblem problem(const Mode& mode, std::int64_t m, std::int64_t n, std::int64_t k,
+                     Determinism determinism = Determinism::run_to_run) {
+    GemmProblem p;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.accumulate = mode.accumulate;
+    p.determinism = determinism;
+    p.a = Operand::row_major(mode.dtype, k > 0 ? k : 1);
+    p.b = p.c = p.d = Operand::row_major(mode.dtype, n);
+    return ValidProblem::check(p);
+}
+
+std::vector<const KernelInfo*> rows() {
+    std::vector<const KernelInfo*> all;
+    for (const RegisteredFamily& family : registered_families()) {
+        if (std::string(family.name) != "sm80_mma") continue;
+        for (int i = 0; i < family.family->kernel_count; ++i) {
+            all.push_back(&family.family->kernels[i]);
+        }
+    }
+    return all;
+}
+
+// The rows that take a mode on a card.
+std::vector<const KernelInfo*> rows(const Mode& mode, const DeviceProperties& device) {
+    std::vector<const KernelInfo*> taken;
+    for (const KernelInfo* row : rows()) {
+        if (row->rejects(problem(mode, 64, 64, 64), device).empty()) taken.push_back(row);
+    }
+    return taken;
+}
+
+Schedule best(const Mode& mode, const DeviceProperties& device, const ValidProblem& valid) {
+    Schedule least;
+    least.cost_us = INFINITY;
+    for (const KernelInfo* row : rows(mode, device)) {
+        const Schedule schedule = row->schedule(valid, device);
+        if (schedule.cost_us < least.cost_us) least = schedule;
+    }
+    return least;
+}
+
+TEST(every_mode_has_a_row_on_every_card) {
+    if (rows().empty()) return;
+    for (const Mode& mode : kModes) {
+        for (const DeviceProperties* device : {&kA100, &kConsumer, &kH200}) {
+            CHECK(!rows(mode, *device).empty());
+        }
+    }
+}
+
+TEST(says_what_a_card_lacks) {
+    const DeviceProperties turing = card(75, 64, 40, 1590000, 4);
+    DeviceProperties small = kA100;
+    small.shared_memory_per_block = 16 << 10;
+    for (const KernelInfo* row : rows()) {
+        const ValidProblem any = problem(kModes[0], 64, 64, 64);
+        CHECK(row->rejects(any, turing).find("compute capability 8.0") != std::string::npos);
+        CHECK(row->rejects(any, small).find("bytes of shared memory") != std::string::npos);
+    }
+}
+
+TEST(batch_invariant_products_are_not_split) {
+    for (const Mode& mode : kModes) {
+        for (const KernelInfo* row : rows(mode, kA100)) {
+            for (const std::int64_t m : {1, 128, 4096}) {
+                const ValidProblem valid =
+                    problem(mode, m, 128, 65536, Determinism::batch_invariant);
+                CHECK_EQ(row->schedule(valid, kA100).split_k, 1);
+            }
+        }
+    }
+}
+
+TEST(a_long_k_with_few_tiles_is_split_and_the_workspace_holds_its_parts) {
+    if (rows().empty()) return;
+    for (const Mode& mode : kModes) {
+        for (const DeviceProperties* device : {&kA100, &kConsumer, &kH200}) {
+            const Schedule schedule = best(mode, *device, problem(mode, 128, 126, 65536));
+            const std::size_t sum = mode.dtype == DType::f64 ? 8 : 4;  // bytes
+            CHECK(schedule.split_k > 1);
+            CHECK_EQ(schedule.workspace_bytes,
+                     static_cast<std::size_t>(schedule.split_k) * 128 * 128 * sum);
+            CHECK_EQ(best(mode, *device, problem(mode, 8192, 8192, 8192)).split_k, 1);
+            CHECK_EQ(best(mode, *device, problem(mode, 64, 64, 64)).split_k, 1);
+        }
+    }
+}
+
+TEST(every_cost_is_a_time) {
+    for (const Mode& mode : kModes) {
+        for (const KernelInfo* row : rows(mode, kH200)) {
+            for (const std::int64_t size : {1, 100, 4096, 65536}) {
+                for (const std::int64_t k : {0, 1, 4096, 1 << 30}) {
+                    const double cost = row->schedule(problem(mode, size, size, k), kH200).cost_us;
+                    CHECK(std::isfinite(cost) && cost > 0);
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int main() { return check::run(); }
