@@ -64,6 +64,23 @@ def test_supports_takes_a_pair(cc):
         tcgemm.supports(cc)
 
 
+def test_supports_names_the_kernel_of_a_shape():
+    """What a plan takes follows the shape and the number of multiprocessors, not the name."""
+    built = tcgemm.build_info()["architectures"]
+    if not built:
+        pytest.skip("a host-only build")
+    few, large = (tcgemm.supports((8, 0), shape) for shape in ((64, 64, 64), (8192, 8192, 8192)))
+    kernels = [(a["kernel"], b["kernel"]) for a, b in zip(few, large, strict=True)]
+    assert any(small != big for small, big in kernels)
+    assert tcgemm.supports((8, 0), (64, 64, 64), sm_count=108) == few
+
+
+@pytest.mark.parametrize("bad", [{"shape": (1, 2)}, {"shape": (1, 2, -3)}, {"sm_count": 0}])
+def test_supports_refuses_what_is_no_product(bad):
+    with pytest.raises(tcgemm.InvalidArgument):
+        tcgemm.supports((8, 0), **bad)
+
+
 @pytest.mark.parametrize("cc", [(7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
 def test_supports_of_a_card_agrees_with_the_families(cc):
     built = {row["family"]: row["architectures"] for row in tcgemm.kernels()}

@@ -112,6 +112,23 @@ def test_info_support_is_markdown_of_the_registry(capsys):
     assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
 
 
+@pytest.mark.parametrize("arch", ["75", "7.5", "sm_75"])
+def test_info_of_an_architecture_names_the_kernels_it_gets(capsys, arch):
+    status, output = run(capsys, "info", "--arch", arch)
+    assert status == 0
+    assert "compute capability 7.5" in output.out
+    rows = [line for line in output.out.splitlines() if line.startswith("fp64")]
+    chosen = next(r["kernel"] for r in tcgemm.supports((7, 5)) if r["precision"] == "fp64")
+    assert len(rows) == 1
+    assert (chosen or "-") in rows[0]
+
+
+def test_info_of_no_architecture(capsys):
+    with pytest.raises(SystemExit):
+        run(capsys, "info", "--arch", "hopper")
+    assert "no compute capability" in capsys.readouterr().err
+
+
 def test_info_fails_where_the_self_test_does(capsys, damaged):
     status, output = run(capsys, "info")
     assert status == 1

@@ -43,6 +43,7 @@ py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
         row["family"] = verdict.family;
         row["name"] = verdict.name;
         row["reason"] = verdict.reason;
+        row["chosen"] = verdict.chosen;
         rows.append(row);
     }
     return rows;
@@ -55,12 +56,12 @@ py::list explain_product(TCGEMM_PRODUCT_PARAMETERS) {
     return verdicts(statement.problem, properties(operands.compute_device()));
 }
 
-// A row-major 4096-cube on a card that need not be there; `cc` None: on the CPU.
+// Row-major matrices on a card that need not be there; `cc` None: on the CPU.
 py::list explain_example(const std::string& operand_dtype, const std::string& out_dtype,
                          const std::string& precision, const std::string& accumulate,
-                         const std::optional<std::pair<int, int>>& cc,
-                         std::int64_t shared_memory_per_block) {
-    constexpr std::int64_t kSize = 4096;
+                         const std::tuple<std::int64_t, std::int64_t, std::int64_t>& shape,
+                         const std::optional<std::pair<int, int>>& cc, int sm_count,
+                         std::int64_t shared_memory_per_block, std::int64_t l2_bytes) {
     const auto index = [](const auto& names, const std::string& name) {
         for (std::size_t i = 0; i < names.size(); ++i) {
             if (name == names[i]) return i;
@@ -74,9 +75,15 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
         throw DTypeError("unknown dtype " + wanted);
     };
     GemmProblem problem;
-    problem.m = problem.n = problem.k = kSize;
-    problem.a = problem.b = Operand::row_major(dtype(operand_dtype), kSize);
-    problem.c = problem.d = Operand::row_major(dtype(out_dtype), kSize);
+    std::tie(problem.m, problem.n, problem.k) = shape;
+    const auto row_major = [](DType element, std::int64_t columns) {
+        Operand operand = Operand::row_major(element, columns);
+        while (columns * size_of(element) % operand.alignment != 0) operand.alignment /= 2;
+        return operand;
+    };
+    problem.a = row_major(dtype(operand_dtype), problem.k);
+    problem.b = row_major(dtype(operand_dtype), problem.n);
+    problem.c = problem.d = row_major(dtype(out_dtype), problem.n);
     problem.precision = static_cast<Precision>(index(kPrecisionNames, precision));
     problem.accumulate = static_cast<Accumulate>(index(kAccumulateNames, accumulate));
     if (!cc) return verdicts(problem, properties(Device::cpu()));
@@ -84,8 +91,10 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
     card.device = Device::cuda(0);
     card.cc_major = cc->first;
     card.cc_minor = cc->second;
-    card.sm_count = 100;
+    card.name = "sm_" + std::to_string(card.cc());
+    card.sm_count = sm_count;
     card.shared_memory_per_block = shared_memory_per_block;
+    card.l2_bytes = l2_bytes;
     return verdicts(problem, card);
 }
 

@@ -306,7 +306,7 @@ def explain(
     overflow: str = "saturate",
     a_dtype: Any = None,
     b_dtype: Any = None,
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     """Tell what every kernel says of a product.
 
     Parameters
@@ -321,8 +321,8 @@ def explain(
     Returns
     -------
     list of dict
-        In order of preference: ``family``, ``name``, and ``reason`` why the kernel refuses the
-        product; empty where it accepts.
+        In order of preference: ``family``, ``name``, ``reason`` why the kernel refuses the product
+        (empty where it accepts), and ``chosen``: whether a plan takes it, where none is forced.
     """
     return _core.explain(
         a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),

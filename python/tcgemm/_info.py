@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from . import _core
 from ._errors import InvalidArgument
 
-# Shared memory that a block may have (bytes), by compute capability: CUDA C++ Programming Guide,
-# "Technical Specifications per Compute Capability".
-_SHARED_MEMORY = {
-    (7, 0): 96 << 10,
-    (7, 5): 64 << 10,
-    (8, 0): 163 << 10,
-    (8, 6): 99 << 10,
-    (8, 7): 163 << 10,
-    (8, 9): 99 << 10,
-    (9, 0): 227 << 10,
+
+@dataclass(frozen=True)
+class _Card:
+    shared_memory: int  # bytes that a block may have
+    sm_count: int
+    l2_bytes: int
+
+
+# A card of each compute capability: V100, T4, A100, RTX 3090, Orin, RTX 4090, H200. Shared memory:
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the rest: NVIDIA's
+# architecture whitepapers.
+_CARDS = {
+    (7, 0): _Card(96 << 10, 80, 6 << 20),
+    (7, 5): _Card(64 << 10, 40, 4 << 20),
+    (8, 0): _Card(163 << 10, 108, 40 << 20),
+    (8, 6): _Card(99 << 10, 82, 6 << 20),
+    (8, 7): _Card(163 << 10, 16, 4 << 20),
+    (8, 9): _Card(99 << 10, 128, 72 << 20),
+    (9, 0): _Card(227 << 10, 132, 50 << 20),
 }
 
 # (precision, accumulate, dtype of the operands, dtype of the result) of each row of `supports`.
@@ -86,7 +96,11 @@ def build_info() -> dict[str, str]:
     return _core.build_info()
 
 
-def supports(cc: tuple[int, int] | None = None) -> list[dict[str, str]]:
+def supports(
+    cc: tuple[int, int] | None = None,
+    shape: tuple[int, int, int] = (4096, 4096, 4096),
+    sm_count: int | None = None,
+) -> list[dict[str, str]]:
     """The table of precisions and of the kernels that have them, asked of the registry.
 
     Parameters
@@ -94,33 +108,41 @@ def supports(cc: tuple[int, int] | None = None) -> list[dict[str, str]]:
     cc : (int, int), optional
         Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. None: the
         CPU.
+    shape : (int, int, int)
+        M, N and K of the product that a kernel is chosen for; its matrices are row-major.
+    sm_count : int, optional
+        Streaming multiprocessors of the GPU. None: those of a well-known card.
 
     Returns
     -------
     list of dict
         ``precision``, ``accumulate``, ``operands`` and ``out`` (dtypes), ``family`` and ``kernel``
-        (the first that accepts a large product; empty: none) and ``reason`` (why there is none).
+        (what a plan takes; empty: none) and ``reason`` (why there is none).
 
     Raises
     ------
     InvalidArgument
-        `cc` is no pair of integers.
+        `cc` is no pair of integers, `shape` no three, or `sm_count` below 1.
     """
     if cc is not None and not (
         isinstance(cc, tuple) and len(cc) == 2 and all(isinstance(part, int) for part in cc)
     ):
         raise InvalidArgument(f"cc is {cc!r}; it must be a pair such as (9, 0), or None")
-    known = [known for known in _SHARED_MEMORY if cc is not None and known <= cc]
-    shared_memory = _SHARED_MEMORY[max(known, default=min(_SHARED_MEMORY))]
+    if len(shape) != 3 or not all(isinstance(extent, int) and extent >= 0 for extent in shape):
+        raise InvalidArgument(f"shape is {shape!r}; it must be M, N and K, such as (512, 512, 64)")
+    if sm_count is not None and sm_count < 1:
+        raise InvalidArgument(f"sm_count is {sm_count}; a GPU has at least 1")
+    known = [known for known in _CARDS if cc is not None and known <= cc]
+    card = _CARDS[max(known, default=min(_CARDS))]
+    facts = (sm_count or card.sm_count, card.shared_memory, card.l2_bytes)
     rows = []
     for precision, accumulate, operands, out in _MODES:
         row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}
         row.update(family="", kernel="", reason="no kernel of this build has it")
         mode = (operands, out, precision, accumulate)
-        for verdict in _core.explain_example(*mode, cc, shared_memory):
-            if not verdict["reason"]:
+        for verdict in _core.explain_example(*mode, shape, cc, *facts):
+            if verdict["chosen"]:
                 row.update(family=verdict["family"], kernel=verdict["name"], reason="")
-                break
         rows.append(row)
     return rows
 

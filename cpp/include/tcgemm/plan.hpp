@@ -95,10 +95,12 @@ TCGEMM_API std::vector<KernelDescription> kernels();
 struct KernelVerdict {
     std::string family;
     std::string name;
-    std::string reason;  // why the kernel refuses; empty: it accepts
+    std::string reason;   // why the kernel refuses; empty: it accepts
+    bool chosen = false;  // a plan takes this one
 };
-// What each kernel says of a problem. Throws as Plan's constructor does for a malformed problem.
-// `device` may be a made-up one (compute capability of a card that is not there).
+// What each kernel says of a problem, and which is chosen where none is forced. Throws as Plan's
+// constructor does for a malformed problem. `device` may be a made-up one (compute capability of a
+// card that is not there).
 TCGEMM_API std::vector<KernelVerdict> explain(const GemmProblem& problem,
                                               const DeviceProperties& device);
 

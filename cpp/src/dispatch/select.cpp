@@ -142,12 +142,17 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
 
 std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {
     const ValidProblem valid = ValidProblem::check(problem);
+    const KernelInfo* chosen = nullptr;
+    try {
+        chosen = select(valid, device, {}).kernel;
+    } catch (const NoKernelError&) {
+    }
     std::vector<KernelVerdict> verdicts;
     for (const RegisteredFamily& entry : registered_families()) {
         for (int i = 0; i < entry.family->kernel_count; ++i) {
             const KernelInfo& kernel = entry.family->kernels[i];
-            verdicts.push_back(
-                {entry.name, kernel.name, reason_against(entry, kernel, valid, device)});
+            verdicts.push_back({entry.name, kernel.name,
+                                reason_against(entry, kernel, valid, device), &kernel == chosen});
         }
     }
     return verdicts;

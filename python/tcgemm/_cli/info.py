@@ -16,17 +16,40 @@ from tcgemm._cli.modes import MODES, Mode
 from tcgemm._cli.report import BAD, Table, heading
 
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
+# M, N, K of the products that `--arch` chooses kernels for: small, large, odd, few rows, long K.
+_EXAMPLES = {
+    "512 cubed": (512, 512, 512),
+    "4096 cubed": (4096, 4096, 4096),
+    "4097 cubed": (4097, 4097, 4097),
+    "16 x 4096 x 4096": (16, 4096, 4096),
+    "128 x 128 x 65536": (128, 128, 65536),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print one JSON object")
     form.add_argument("--support", action="store_true", help="print the support table as Markdown")
+    form.add_argument(
+        "--arch",
+        type=_compute_capability,
+        metavar="CC",
+        help="print which kernels a GPU of this compute capability gets, such as 75 or 8.6",
+    )
+    parser.add_argument(
+        "--sms",
+        type=int,
+        metavar="N",
+        help="with --arch: how many multiprocessors it has",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.support:
         print("\n".join(_support_table(support(), "").markdown()))
+        return 0
+    if arguments.arch:
+        _print_choices(arguments.arch, arguments.sms)
         return 0
     facts = collect()
     if arguments.json:
@@ -34,6 +57,26 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(facts)
     return 0 if all(test["ok"] for test in facts["self_test"]) else 1
+
+
+def _compute_capability(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(?:sm_)?(\d+?)\.?(\d)a?", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no compute capability such as 75 or 8.6")
+    return int(match[1]), int(match[2])
+
+
+def _print_choices(cc: tuple[int, int], sm_count: int | None) -> None:
+    """What a GPU gets that need not be here: a row for each mode, a column for each example."""
+    choices = [tcgemm.supports(cc, shape, sm_count) for shape in _EXAMPLES.values()]
+    title = f"Kernels of compute capability {cc[0]}.{cc[1]}, by M x N x K; operands are row-major"
+    table = Table(
+        ["<precision", "<sums", "<A, B", "<D", *(f"<{name}" for name in _EXAMPLES)], title
+    )
+    for rows in zip(*choices, strict=True):
+        mode = [rows[0][key] for key in ("precision", "accumulate", "operands", "out")]
+        table.add(*mode, *(row["kernel"] or "-" for row in rows))
+    table.print()
 
 
 def collect() -> dict[str, Any]:
