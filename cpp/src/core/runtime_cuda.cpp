@@ -238,8 +238,9 @@ void encode_tensor_map(void* map, const TensorMapShape& shape) {
                                    static_cast<cuuint32_t>(shape.box[1]), 1, 1, 1};
     const cuuint32_t element_strides[kRank] = {1, 1, 1, 1, 1};
     // Copies move bits: the element's type only says its size.
-    const CUtensorMapDataType type =
-        shape.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    const CUtensorMapDataType type = shape.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                     : shape.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                                                                : CU_TENSOR_MAP_DATA_TYPE_UINT32;
     const CUresult result =
         encode(static_cast<CUtensorMap*>(map), type, kRank, shape.address, extents, strides, box,
                element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,

@@ -8,13 +8,11 @@
 #include <type_traits>
 
 #include "kernels/device/fp8.cuh"
+#include "kernels/device/tf32.hpp"
 
 namespace tcgemm::pack {
 
-// A float32 of TF32's 11 significant bits.
-struct Tf32 {
-    float value;
-};
+using device::Tf32;
 
 __device__ __forceinline__ Tf32 to_tf32(float value) {
     const unsigned bits = __float_as_uint(value);

@@ -67,7 +67,7 @@ struct Scaled {
     explicit Scaled(const GemmArgs& args)
         : alpha(static_cast<float>(args.alpha)),
           beta(static_cast<float>(args.beta)),
-          scales(*args.scales) {}
+          scales(args.scales != nullptr ? *args.scales : ScaleArgs()) {}
 
     // Reads scale_d: in the kernel only.
     TCGEMM_HOST_DEVICE ScaledBatch in_batch(const BatchShape& batch, std::int64_t index) const {
@@ -85,6 +85,29 @@ struct Scaled {
         const float* data = view.data;
         if (data != nullptr) data += batch_offset(batch, view.batch_stride, index);
         return {data, view.outer_stride, view.k_stride, view.outer_block != 1, view.along_k};
+    }
+};
+
+// The rest of it, of values that alpha and the scales of A and B have been applied to.
+struct Rescaled {
+    using Value = float;
+    using InBatch = Rescaled;
+    static constexpr bool kScaled = true;
+
+    float beta, scale_d;
+    bool saturates;
+
+    TCGEMM_HOST_DEVICE Rescaled in_batch(const BatchShape&, std::int64_t) const { return *this; }
+    TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }
+    TCGEMM_HOST_DEVICE float operator()(float value) const { return value * scale_d; }
+    TCGEMM_HOST_DEVICE float operator()(float value, float c) const {
+        return std::fma(beta, c, value) * scale_d;
+    }
+    TCGEMM_HOST_DEVICE float operator()(float value, std::int64_t, std::int64_t) const {
+        return (*this)(value);
+    }
+    TCGEMM_HOST_DEVICE float operator()(float value, float c, std::int64_t, std::int64_t) const {
+        return (*this)(value, c);
     }
 };
 

@@ -62,7 +62,8 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
     }
     // Several columns (rows) of tiles read A (B), at about the same time where K is split.
     // Otherwise what does not fit into L2 comes from memory again, about every other time.
-    const double a_bytes = 2 * m * k * batch, b_bytes = 2 * n * k * batch;
+    const double item = row.element_bytes();
+    const double a_bytes = item * m * k * batch, b_bytes = item * n * k * batch;
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const auto again = [&](double operand_bytes, std::int64_t reads) {
         if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
@@ -113,11 +114,12 @@ inline int invariant_splits(const ValidProblem& problem) {
 // The split with the least cost.
 inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    if (problem.batch_invariant()) {
+    if (problem.batch_invariant() && row.splits) {
         return schedule_with(row, problem, device, {invariant_splits(problem), false});
     }
     Schedule best = schedule_with(row, problem, device, {});
-    const auto longest = problem->k / (kMinPartBlocks * kBlockK);  // splits
+    if (!row.splits) return best;
+    const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider = [&](const Split& split) {
         if (split.count < 2 || split.count > longest) return;
         const Schedule candidate = schedule_with(row, problem, device, split);

@@ -8,24 +8,26 @@
 
 namespace tcgemm::sm90_wgmma {
 
-template <class Policy>
+// `Epilogue`: Linear<float>, Linear<std::int32_t> or Rescaled. `Sum`: what it takes.
+template <class Policy, class Epilogue, class Sum>
 class TileStore {
     static constexpr int kSubtiles = Policy::kSubtiles;
-    using Linear = epilogue::Linear<float>;
+    using Value = typename Epilogue::Value;
 
    public:
-    using Sums = typename Policy::Sums;
+    using Sums = Sum[kSubtiles][Policy::kSums];
 
     // `row`: the warpgroup's first, within the tile.
-    __device__ TileStore(const Params& params, SharedMemory<Policy> shared, int consumer, int row)
-        : params_(params), shared_(shared), consumer_(consumer), row_(row) {}
+    __device__ TileStore(const Params& params, const Epilogue& epilogue,
+                         SharedMemory<Policy> shared, int consumer, int row)
+        : params_(params), epilogue_(epilogue), shared_(shared), consumer_(consumer), row_(row) {}
 
     // Sets off for a tile's first boxes of C: they come while the tile is multiplied. Each call is
     // followed by run() on the same work.
     __device__ __forceinline__ void prefetch(const Work& work) const {
         if (params_.store != Store::tensor || !params_.epilogue.reads_c()) return;
         if (thread_in_warpgroup() != 0) return;
-        if (params_.args.d.dtype == DType::f32) {
+        if (std::is_integral_v<Sum> || params_.args.d.dtype == DType::f32) {
             load_first_boxes<float>(work);
         } else {
             load_first_boxes<__half>(work);
@@ -85,10 +87,14 @@ class TileStore {
 
     template <bool kReadsC>
     __device__ __forceinline__ void store_boxes_as(const Work& work, const Sums& sums) {
-        switch (params_.args.d.dtype) {
-            case DType::f16: return store_boxes<__half, kReadsC>(work, sums);
-            case DType::bf16: return store_boxes<__nv_bfloat16, kReadsC>(work, sums);
-            default: return store_boxes<float, kReadsC>(work, sums);
+        if constexpr (std::is_integral_v<Sum>) {
+            store_boxes<std::int32_t, kReadsC>(work, sums);
+        } else {
+            switch (params_.args.d.dtype) {
+                case DType::f16: return store_boxes<__half, kReadsC>(work, sums);
+                case DType::bf16: return store_boxes<__nv_bfloat16, kReadsC>(work, sums);
+                default: return store_boxes<float, kReadsC>(work, sums);
+            }
         }
     }
 
@@ -97,9 +103,12 @@ class TileStore {
     template <class T, bool kReadsC>
     __device__ __forceinline__ void store_boxes(const Work& work, const Sums& sums) {
         constexpr int kCount = Boxes<T>::kCount;
-        const Linear policy = params_.epilogue;
-        const auto value = [&](int s, int i, auto... c) { return policy(sums[s][i], c...); };
-#pragma unroll
+        const Epilogue epilogue = epilogue_;
+        const auto value = [&](int s, int i, auto... c) {
+            return epilogue(epilogue::widen<Value>(sums[s][i]), c...);
+        };
+        // Unrolled, places need no divisions; with C it would be too much code.
+#pragma unroll(kReadsC ? 1 : kCount)
         for (int box = 0; box < kCount; ++box) {
             if (!is_in_d<T>(work, box)) continue;
             const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
@@ -156,14 +165,20 @@ class TileStore {
     }
 
     __device__ __forceinline__ void store_rows(const Work& work, const Sums& sums) const {
-        const std::uint32_t staging = shared_.staging(consumer_, 0);
-        switch (params_.args.d.dtype) {
-            case DType::f16:
-                return RowStore<Policy, __half>(params_, staging, row_).run(work, sums);
-            case DType::bf16:
-                return RowStore<Policy, __nv_bfloat16>(params_, staging, row_).run(work, sums);
-            default: return RowStore<Policy, float>(params_, staging, row_).run(work, sums);
+        if constexpr (std::is_integral_v<Sum>) {
+            store_rows_as<std::int32_t>(work, sums);
+        } else {
+            switch (params_.args.d.dtype) {
+                case DType::f16: return store_rows_as<__half>(work, sums);
+                case DType::bf16: return store_rows_as<__nv_bfloat16>(work, sums);
+                default: return store_rows_as<float>(work, sums);
+            }
         }
+    }
+    template <class T>
+    __device__ __forceinline__ void store_rows_as(const Work& work, const Sums& sums) const {
+        RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(consumer_, 0), row_)
+            .run(work, sums);
     }
 
     // D of any strides, alignment and dtype, with or without C: the sums go through shared memory,
@@ -172,7 +187,7 @@ class TileStore {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
         constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
         constexpr int kRowStep = kWarpgroup / kVectors, kStrip = kMmaM / kRowStep;
-        const epilogue::Output<Linear> output(params_.epilogue, params_.args, work.batch);
+        const epilogue::Output<Epilogue> output(epilogue_, params_.args, work.batch);
         const bool vectorizable = output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
 #pragma unroll 1
@@ -186,11 +201,11 @@ class TileStore {
             const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
             const int thread = thread_in_warpgroup();
             Words words;
-            fill<float, false>(staging, thread, box, value, words);
+            fill<Sum, false>(staging, thread, box, value, words);
             synchronize();
             if (vectorizable) {
                 const int row = thread / kVectors, col = thread % kVectors * kVector;
-                float strip[kStrip][kVector];
+                Value strip[kStrip][kVector];
 #pragma unroll
                 for (int r = 0; r < kStrip; ++r) {
                     load(staging_address(staging, row + r * kRowStep, col * 4), strip[r]);
@@ -202,7 +217,7 @@ class TileStore {
             } else {
                 constexpr int kRows = kMmaM / 4;  // of a warp
                 const int row = thread / 32 * kRows, col = thread % 32;
-                float strip[kRows][1];
+                Value strip[kRows][1];
 #pragma unroll
                 for (int r = 0; r < kRows; ++r) {
                     load(staging_address(staging, row + r, col * 4), strip[r]);
@@ -222,16 +237,20 @@ class TileStore {
     }
 
     template <int N>
-    __device__ static void load(std::uint32_t address, float (&value)[N]) {
+    __device__ static void load(std::uint32_t address, Value (&value)[N]) {
         static_assert(N == 1 || N == 4);
+        Sum sum[N];
+        auto* const word = reinterpret_cast<std::uint32_t*>(sum);
         if constexpr (N == 4) {
-            asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                         : "=f"(value[0]), "=f"(value[1]), "=f"(value[2]), "=f"(value[3])
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
                          : "r"(address)
                          : "memory");
         } else {
-            asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value[0]) : "r"(address) : "memory");
+            asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word[0]) : "r"(address) : "memory");
         }
+#pragma unroll
+        for (int i = 0; i < N; ++i) value[i] = epilogue::widen<Value>(sum[i]);
     }
 
     // What a thread holds of a box, as T: registers of the sums in their order, four words for each
@@ -239,9 +258,9 @@ class TileStore {
     using Words = std::uint32_t[4][4];
 
     // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging.
-    template <class T, bool kReadsC, class Value>
+    template <class T, bool kReadsC, class Element>
     __device__ __forceinline__ static void fill(std::uint32_t staging, int thread, int box,
-                                                const Value& value, Words& words) {
+                                                const Element& value, Words& words) {
 #pragma unroll
         for (int i = 0; i < Boxes<T>::kCount; ++i) {
             if (i != box) continue;
@@ -259,7 +278,7 @@ class TileStore {
                     for (int e = 0; e < kElements; ++e) {
                         const int sum = first + (step * 4 + w) * kElements + e;
                         if constexpr (kReadsC) {
-                            const auto c = epilogue::widen<float>(element[e]);
+                            const auto c = epilogue::widen<Value>(element[e]);
                             element[e] = epilogue::round_to<T>(value(s, sum, c));
                         } else {
                             element[e] = epilogue::round_to<T>(value(s, sum));
@@ -306,9 +325,52 @@ class TileStore {
     }
 
     const Params& params_;
+    const Epilogue& epilogue_;
     SharedMemory<Policy> shared_;
     int consumer_, row_;
     unsigned stored_ = 0;  // boxes; they take turns in the stagings
 };
+
+// Sums of whole numbers or FP8 with alpha and the scales of A and B applied; the rest is
+// Rescaled's.
+template <class Policy>
+__device__ __forceinline__ void apply_scales(const Params& params, const Work& work, int row,
+                                             const typename Policy::Sums& sums,
+                                             float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
+    const ScaleArgs& scales = params.scaled.scales;
+    const auto of_batch = [&](const ScaleView& view) {
+        return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch);
+    };
+    const bool has_a = scales.a.data != nullptr, has_b = scales.b.data != nullptr;
+    const float* const of_a = has_a ? of_batch(scales.a) : nullptr;
+    const float* const of_b = has_b ? of_batch(scales.b) : nullptr;
+    const int thread = thread_in_warpgroup();
+    const int first_row = work.m + row + thread / 32 * 16 + thread % 32 / 4;
+    const int first_col = work.n + thread % 4 * 2;
+    // Behind the matrix there are no scales.
+    const auto last_row = static_cast<int>(params.args.m - 1), last_col = work.n_end - 1;
+    float scale_a[Policy::kSubtiles][2];
+#pragma unroll
+    for (int i = 0; i < 2 * Policy::kSubtiles; ++i) {
+        const int at = min(first_row + i / 2 * kMmaM + i % 2 * 8, last_row);
+        scale_a[i / 2][i % 2] = has_a ? of_a[at * scales.a.outer_stride] : 1.0f;
+    }
+#pragma unroll
+    for (int eight = 0; eight < Policy::kBlockN / 8; ++eight) {
+        // Few at a time: there are no registers for all columns' scales.
+        if (eight % 4 == 0) asm volatile("" ::: "memory");
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            const int at = min(first_col + eight * 8 + e, last_col);
+            const float scale_b = has_b ? of_b[at * scales.b.outer_stride] : 1.0f;
+#pragma unroll
+            for (int i = 0; i < 2 * Policy::kSubtiles; ++i) {
+                const int sum = eight * 4 + i % 2 * 2 + e;
+                scaled[i / 2][sum] = params.scaled.alpha * static_cast<float>(sums[i / 2][sum]) *
+                                     (scale_a[i / 2][i % 2] * scale_b);
+            }
+        }
+    }
+}
 
 }  // namespace tcgemm::sm90_wgmma

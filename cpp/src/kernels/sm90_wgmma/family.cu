@@ -1,4 +1,4 @@
-// sm90_wgmma: FP16 and BF16 products on Hopper, through TMA and warpgroup matrix instructions.
+// sm90_wgmma: products on Hopper, through TMA and warpgroup matrix instructions.
 #include <algorithm>
 #include <string>
 
@@ -11,15 +11,42 @@
 namespace tcgemm::sm90_wgmma {
 namespace {
 
-template <class Row>
-constexpr DType element() {
-    return std::is_same_v<typename Row::Element, __half> ? DType::f16 : DType::bf16;
+template <class Element>
+constexpr DType dtype_of() {
+    if (std::is_same_v<Element, __half>) return DType::f16;
+    if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
+    if (std::is_same_v<Element, device::E4M3>) return DType::e4m3;
+    if (std::is_same_v<Element, device::E5M2>) return DType::e5m2;
+    return std::is_same_v<Element, device::Tf32> ? DType::f32 : DType::i8;
 }
 
 template <class Row>
 constexpr Accumulate accumulate() {
     if (Row::promoted) return Accumulate::promoted;
-    return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
+    if (std::is_same_v<typename Row::Accumulator, __half>) return Accumulate::fp16;
+    if (std::is_integral_v<typename Row::Accumulator>) return Accumulate::int32;
+    return is_fp8(dtype_of<typename Row::ElementA>()) ? Accumulate::fast : Accumulate::fp32;
+}
+
+// Why a row does not multiply what the problem asks for; empty: it does.
+template <class Row>
+std::string rejects_elements(const ValidProblem& problem) {
+    constexpr DType a = dtype_of<typename Row::ElementA>();
+    constexpr DType b = dtype_of<typename Row::ElementB>();
+    constexpr bool is_tf32 = a == DType::f32;
+    if ((is_fp8(a) &&
+         (problem->a.dtype != a || problem->b.dtype != b || !is_fp8(problem->precision))) ||
+        (problem->precision == Precision::tf32) != is_tf32) {
+        return std::string("multiplies ") + (is_tf32 ? "tf32" : name(a)) + " by " +
+               (is_tf32 ? "tf32" : name(b)) + ", the problem asks for precision " +
+               name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
+               name(problem->b.dtype);
+    }
+    if (is_blockwise(problem->scale_a.kind) || is_blockwise(problem->scale_b.kind)) {
+        return "has no scales of blocks";
+    }
+    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
+                        Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
 template <class Row>
@@ -28,8 +55,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "needs a Hopper GPU (compute capability 9.0), the device has " +
                std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     }
-    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>());
-        !reason.empty()) {
+    if (std::string reason = rejects_elements<Row>(problem); !reason.empty()) {
         return reason;
     }
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
@@ -81,24 +107,31 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
         }
         return;
     }
-    const Major a = is_row_major(args.a, args.m) ? Major::k : Major::mn;
-    const Major b = is_row_major(args.b, args.k) ? Major::mn : Major::k;
+    const Major a = !Row::any_major || is_row_major(args.a, args.m) ? Major::k : Major::mn;
+    const Major b = Row::any_major && is_row_major(args.b, args.k) ? Major::mn : Major::k;
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
     const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
-    const auto launch_one = a == Major::k
-                                ? (b == Major::k ? launch_layout<Row, Major::k, Major::k>
-                                                 : launch_layout<Row, Major::k, Major::mn>)
-                                : (b == Major::k ? launch_layout<Row, Major::mn, Major::k>
-                                                 : launch_layout<Row, Major::mn, Major::mn>);
-    launch_one(prepared.params, prepared.blocks, stream);
+    if constexpr (!Row::any_major) {
+        launch_layout<Row, Major::k, Major::k>(prepared.params, prepared.blocks, stream);
+        return;
+    } else {
+        const auto launch_one = a == Major::k
+                                    ? (b == Major::k ? launch_layout<Row, Major::k, Major::k>
+                                                     : launch_layout<Row, Major::k, Major::mn>)
+                                    : (b == Major::k ? launch_layout<Row, Major::mn, Major::k>
+                                                     : launch_layout<Row, Major::mn, Major::mn>);
+        launch_one(prepared.params, prepared.blocks, stream);
+    }
 }
 
 // Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of 128
 // bytes lies across two.
-constexpr OperandNeeds kNeeds = {false, 16, true, 128};
+template <class Row>
+constexpr OperandNeeds kNeeds = {
+    false, 16, true, 128, is_fp8(dtype_of<typename Row::ElementA>()), !Row::any_major};
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds, rejects<id>, schedule<id>, launch<id>},
-    TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
+#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds<id>, rejects<id>, schedule<id>, launch<id>},
+    TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW) TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};

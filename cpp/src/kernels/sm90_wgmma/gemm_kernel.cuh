@@ -45,13 +45,15 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
     }
 }
 
-template <class Policy>
+template <class Policy, class Epilogue>
 __device__ __forceinline__ void consume(const Params& params, SharedMemory<Policy> shared,
-                                        int consumer) {
+                                        int consumer, const Epilogue& epilogue) {
+    constexpr bool kScaled = std::is_same_v<Epilogue, epilogue::Rescaled>;
+    using Sum = std::conditional_t<kScaled, float, typename Policy::Sum>;
     const int group = Policy::kPingPong ? consumer : 0;
     const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
     Multiplier<Policy> multiplier(params, shared, group, row);
-    TileStore<Policy> store(params, shared, consumer, row);
+    TileStore<Policy, Epilogue, Sum> store(params, epilogue, shared, consumer, row);
 
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
@@ -64,15 +66,41 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         typename Policy::Sums sums;
         store.prefetch(work);
         multiplier.run(work.blocks, sums);
-        if (params.split.in_cluster) {
-            ClusterSplit<Policy>(params, shared).run(work, consumer, sums);
-        } else if (params.split.count > 1) {
-            GridSplit<Policy>(params).publish(work, consumer, sums);
+        if constexpr (Policy::kSplits) {
+            if (params.split.in_cluster) {
+                ClusterSplit<Policy>(params, shared).run(work, consumer, sums);
+            } else if (params.split.count > 1) {
+                GridSplit<Policy>(params).publish(work, consumer, sums);
+            } else {
+                store.run(work, sums);
+            }
+        } else if constexpr (kScaled) {
+            float scaled[Policy::kSubtiles][Policy::kSums];
+            apply_scales<Policy>(params, work, row, sums, scaled);
+            store.run(work, scaled);
         } else {
             store.run(work, sums);
         }
     }
     store.finish();
+}
+
+// With the epilogue that the product has.
+template <class Policy>
+__device__ __forceinline__ void consume(const Params& params, SharedMemory<Policy> shared,
+                                        int consumer) {
+    constexpr bool kIntegers = std::is_integral_v<typename Policy::Sum>;
+    if constexpr (!Policy::kScales) {
+        consume<Policy>(params, shared, consumer, params.epilogue);
+    } else if (!kIntegers || params.is_scaled) {
+        const ScaleArgs& scales = params.scaled.scales;
+        const epilogue::Rescaled rescaled = {params.scaled.beta,
+                                             scales.d != nullptr ? *scales.d : 1.0f,
+                                             scales.overflow == Overflow::saturate};
+        consume<Policy>(params, shared, consumer, rescaled);
+    } else if constexpr (kIntegers) {
+        consume<Policy>(params, shared, consumer, params.integers);
+    }
 }
 
 template <class Policy>
@@ -94,8 +122,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         ptx::grow_registers<Policy::kConsumerRegisters>();
         if (blockIdx.x >> params.cluster_log2 < params.work_count) {
             consume(params, shared, warpgroup);
-        } else if (warpgroup == 0) {
-            GridSplit<Policy>(params).reduce();
+        } else if (Policy::kSplits && warpgroup == 0) {
+            if constexpr (Policy::kSplits) GridSplit<Policy>(params).reduce();
         }
     }
 #elif defined(__CUDA_ARCH__)

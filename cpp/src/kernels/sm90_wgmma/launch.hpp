@@ -17,13 +17,15 @@ struct RowInfo {
     int consumers;  // warpgroups
     bool ping_pong;
     int blocks_per_sm;
+    bool splits;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
+    constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm,
+    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm, Row::splits,
             Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
 }
 

@@ -8,7 +8,7 @@
 namespace tcgemm::sm90_wgmma {
 
 // Bytes from 64 rows (m or n) of an operand's tile to the next 64, in both major orders.
-inline constexpr int kSlabBytes = 64 * kBlockK * 2;
+inline constexpr int kSlabBytes = 64 * kRowBytes;
 
 template <class Policy>
 class Producer {
@@ -49,15 +49,16 @@ class Producer {
                 b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
             }
             constexpr int kBlocks = Policy::kBlocksPerStage;
-            int k = work.first_block * kBlockK;
+            int k = work.first_block * Policy::kBlockK;
             for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance()) {
                 const std::uint32_t full = shared_.full(at_.stage);
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
                 ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
 #pragma unroll
-                for (int block = 0; block < kBlocks; ++block, k += kBlockK) {
+                for (int block = 0; block < kBlocks; ++block, k += Policy::kBlockK) {
                     // Behind the last block of a part: zeros, which lie behind the end of K.
-                    const int here = block == 0 || block < left ? k : params_.k_blocks * kBlockK;
+                    const int here =
+                        block == 0 || block < left ? k : params_.k_blocks * Policy::kBlockK;
                     load_a.run(shared_.a(at_.stage, block), full, a, here, work.m);
                     load_b.run(shared_.b(at_.stage, block), full, b, here, work.n);
                 }
@@ -78,7 +79,7 @@ class Producer {
               share(my_share),
               boxes(plan.boxes),
               extent(plan.extent),
-              box_bytes(extent * kBlockK * 2) {}
+              box_bytes(extent * kRowBytes) {}
 
         __device__ __forceinline__ void run(std::uint32_t tile, std::uint32_t full,
                                             ptx::TensorCoordinates at, int k, int mn) const {
@@ -105,10 +106,11 @@ class Producer {
 
 template <class Policy>
 class Multiplier {
-    using Mma = ptx::Wgmma<typename Policy::Element, typename Policy::Accumulator, Policy::kBlockN,
+    using Mma = ptx::Wgmma<typename Policy::ElementA, typename Policy::ElementB,
+                           typename Policy::Accumulator, Policy::kBlockN,
                            Policy::a_major == Major::mn, Policy::b_major == Major::mn>;
     static constexpr bool kHalf = sizeof(typename Policy::Accumulator) == 2;
-    using Register = std::conditional_t<kHalf, std::uint32_t, float>;
+    using Register = std::conditional_t<kHalf, std::uint32_t, typename Policy::Sum>;
     static constexpr int kSubtiles = Policy::kSubtiles;
 
    public:
@@ -134,7 +136,7 @@ class Multiplier {
     // sums = A B over `blocks` k-blocks.
     __device__ __forceinline__ void run(int blocks, Sums& sums) {
         if constexpr (Policy::kPromoted) {
-            constexpr int kBlocksPerSum = 128 / kBlockK;
+            constexpr int kBlocksPerSum = kPromotedK / Policy::kBlockK;
             Register partial[kSubtiles][Mma::kRegisters];
             clear(partial);
             clear(sums);
@@ -206,12 +208,12 @@ class Multiplier {
 
     __device__ __forceinline__ void multiply_block(int block, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
-        constexpr int kStepK = kMmaK * 2, kStepMn = kMmaK * 128;  // bytes of 16 k
+        constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
         const int stage = at_.stage * Policy::kStageBytes;
 #pragma unroll
-        for (int step = 0; step < kBlockK / kMmaK; ++step) {
+        for (int step = 0; step < kRowBytes / kMmaKBytes; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
                 Mma::run(acc[s],

@@ -7,6 +7,7 @@
 
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/epilogue/linear.hpp"
+#include "kernels/epilogue/scaled.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -27,7 +28,7 @@ struct BoxPlan {
 // any. Behind the latter in the grid, `reducers` blocks for each tile add the parts up.
 struct KSplit {
     int count = 1;
-    bool in_cluster = false;  // count: 2, 4 or 8
+    bool in_cluster = false;  // count is 2
     int reducers = 0;
     std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
     float* partials = nullptr;
@@ -55,9 +56,19 @@ struct Params {
     unsigned work_count = 0;  // scheduler.count()
     Store store = Store::elements;
 
+    // Instead of `epilogue`: of integers, and where the product has scales or FP8.
+    epilogue::Linear<std::int32_t> integers;
+    epilogue::Scaled scaled;
+    bool is_scaled = false;
+
     int cluster() const { return split.in_cluster ? split.count : 1 << cluster_log2; }  // blocks
 
-    explicit Params(const GemmArgs& product) : args(product), epilogue(product) {}
+    explicit Params(const GemmArgs& product)
+        : args(product),
+          epilogue(product),
+          integers(product.d.dtype == DType::i32 ? product : GemmArgs()),
+          scaled(product),
+          is_scaled(product.scales != nullptr) {}
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -1,6 +1,9 @@
 // What a kernel is compiled for: a row of the table and the layouts of its operands.
 #pragma once
 
+#include <cstdint>
+#include <type_traits>
+
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -8,9 +11,11 @@ namespace tcgemm::sm90_wgmma {
 // Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
 enum class Major { k, mn };
 
-inline constexpr int kBlockK = 64;  // 16-bit elements: the 128 bytes of a swizzled row
-inline constexpr int kBoxMn = 64;   // m or n of a box, where they are contiguous: likewise
-inline constexpr int kMmaK = 16, kMmaM = 64;
+inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block, where contiguous
+inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
+inline constexpr int kMmaM = 64;
+// Where m or n are contiguous, which only 16-bit elements can be: of a box and of an instruction.
+inline constexpr int kBoxMn = 64, kMmaK = 16;
 inline constexpr int kWarpgroup = 128;  // threads
 
 // Bytes of shared memory of an SM, dealt out to its blocks. A quarter megabyte less the reserve of
@@ -29,8 +34,10 @@ constexpr int start_registers(int threads, int blocks_per_sm) {
 
 template <class Row, Major A, Major B>
 struct Policy {
-    using Element = typename Row::Element;          // __half or __nv_bfloat16
-    using Accumulator = typename Row::Accumulator;  // float or __half
+    using ElementA = typename Row::ElementA;
+    using ElementB = typename Row::ElementB;
+    using Accumulator = typename Row::Accumulator;  // float, __half or std::int32_t
+    static constexpr int kBlockK = kRowBytes / sizeof(ElementA);
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
     static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
@@ -40,6 +47,8 @@ struct Policy {
     static constexpr bool kPingPong = Row::ping_pong;
     // Sums of at most 128 k go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
+    static constexpr bool kSplits = Row::splits;  // K over several blocks
+    static constexpr bool kScales = Row::scales;  // has the epilogue `scaled` besides
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles
@@ -48,12 +57,13 @@ struct Policy {
     static constexpr int kSubtiles = kRows / kMmaM;
     // What a thread holds of the warpgroup's rows of a tile; see ptx::Wgmma for the places.
     static constexpr int kSums = kBlockN / 2;  // of 64 rows
-    using Sums = float[kSubtiles][kSums];
-    static constexpr int kBytesA = kBlockM * kBlockK * 2, kBytesB = kBlockN * kBlockK * 2;
+    using Sum = std::conditional_t<std::is_integral_v<Accumulator>, std::int32_t, float>;
+    using Sums = Sum[kSubtiles][kSums];
+    static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
     // k-blocks that come and go together: a small tile's wgmma are done sooner than a barrier and
     // the issue of the next ones take. Two blocks on an SM hide that from each other.
     static constexpr int kBlocksPerStage =
-        kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1 ? 2 : 1;
+        kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1 && !kPromoted ? 2 : 1;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
     static constexpr int kStages = kStagesBytes / kBlocksPerSm / kStageBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);

@@ -53,8 +53,8 @@ runtime::TensorMapShape matrix_shape(const MatrixView& view, std::int64_t inner,
 
 // `mn`: rows of A or columns of B, of which a tile takes `block`; `shares` blocks load it together.
 void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::int64_t mn,
-                std::int64_t mn_stride, std::int64_t k_stride, int block, int shares, BoxPlan& plan,
-                CUtensorMap& map) {
+                std::int64_t mn_stride, std::int64_t k_stride, int block, int block_k, int shares,
+                BoxPlan& plan, CUtensorMap& map) {
     runtime::TensorMapShape shape = major == Major::k ? matrix_shape(view, args.k, mn, mn_stride)
                                                       : matrix_shape(view, mn, args.k, k_stride);
     add_batch(args, view, shape, plan.batch_mask);
@@ -62,15 +62,15 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
         const auto needed = static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8)));
         plan.boxes = shares;
         plan.extent = shares > 1 ? block / shares : needed;
-        shape.box[0] = kBlockK;
+        shape.box[0] = block_k;
         shape.box[1] = plan.extent;
     } else {  // a swizzled row holds no more
         plan.boxes = static_cast<int>(divide_up(block, kBoxMn));
         plan.extent = kBoxMn;
         shape.box[0] = kBoxMn;
-        shape.box[1] = kBlockK;
+        shape.box[1] = block_k;
     }
-    plan.bytes = plan.boxes * plan.extent * kBlockK * shape.element_bytes;
+    plan.bytes = plan.boxes * plan.extent * kRowBytes;
     if (args.k > 0) runtime::encode_tensor_map(&map, shape);
 }
 
@@ -120,12 +120,13 @@ void plan_stores(const GemmArgs& args, Params& params) {
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
                       std::int64_t col_stride) {
     // The copy engine writes 16 bytes at a time, also where the last column ends within them.
-    return dtype != DType::f64 && col_stride == 1 && n * size_of(dtype) % 16 == 0 &&
+    return dtype != DType::f64 && !is_fp8(dtype) && col_stride == 1 &&
+           n * size_of(dtype) % 16 == 0 &&
            (m == 1 || (row_stride > 0 && is_tensor_stride(row_stride, dtype)));
 }
 
 bool can_store_rows(DType dtype, std::int64_t col_stride) {
-    return dtype != DType::f64 && col_stride == 1;
+    return dtype != DType::f64 && !is_fp8(dtype) && col_stride == 1;
 }
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -133,7 +134,7 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     const TileConfig& tile = row.tile;
     const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
-    result.k_blocks = divide_up(k, kBlockK);
+    result.k_blocks = divide_up(k, tile.block_k);
     result.n_step = tile.block_n;
     result.tiles_n = divide_up(n, tile.block_n);
     const std::int64_t tiles = tiles_m * result.tiles_n * batches;
@@ -187,10 +188,10 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     params.cluster_log2 = cluster == 2 ? 1 : 0;
     params.k_blocks = static_cast<int>(arrangement.k_blocks);
     params.n_step = arrangement.n_step;
-    plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m, 1,
-               params.load_a, params.a);
+    plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m,
+               tile.block_k, 1, params.load_a, params.a);
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
-               cluster, params.load_b, params.b);
+               tile.block_k, cluster, params.load_b, params.b);
     params.split.count = parts;
     params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, params);

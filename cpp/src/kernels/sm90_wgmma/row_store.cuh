@@ -10,29 +10,32 @@ namespace tcgemm::sm90_wgmma {
 
 // A warp puts eight rows of sums, as T, into shared memory of its own. Each row goes out in aligned
 // pieces of 16 bytes; single elements are only what lies before the first and behind the last.
-template <class Policy, class T>
+template <class Policy, class Epilogue, class T>
 class RowStore {
     static constexpr int kRows = 8, kPieceBytes = 16, kPiece = kPieceBytes / sizeof(T);
     static constexpr int kLanes = 32, kMostBytes = kLanes * kPieceBytes;  // a piece for each
     static constexpr int kTileBytes = Policy::kBlockN * sizeof(T);
-    static constexpr int kRowBytes = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
-    static constexpr int kCols = kRowBytes / sizeof(T);
+    static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
+    static constexpr int kCols = kPanelRow / sizeof(T);
     static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
     static constexpr int kPanels = Policy::kSubtiles * 2 * kAcross;
-    static_assert(kRowBytes % 128 == 0, "eight pieces are swizzled together");
-    static_assert(4 * kRows * kRowBytes <= kStagings * kStagingBytes);
+    static_assert(kPanelRow % 128 == 0, "eight pieces are swizzled together");
+    static_assert(4 * kRows * kPanelRow <= kStagings * kStagingBytes);
+    using Value = typename Epilogue::Value;
 
    public:
     // `staging`: of the warpgroup. `row`: its first, within the tile.
-    __device__ RowStore(const Params& params, std::uint32_t staging, int row)
-        : params_(params), row_(row) {
+    __device__ RowStore(const Params& params, const Epilogue& epilogue, std::uint32_t staging,
+                        int row)
+        : params_(params), epilogue_(epilogue), row_(row) {
         const int thread = thread_in_warpgroup();
         warp_ = thread / kLanes;
         lane_ = thread % kLanes;
-        panel_ = staging + warp_ * kRows * kRowBytes;
+        panel_ = staging + warp_ * kRows * kPanelRow;
     }
 
-    __device__ __forceinline__ void run(const Work& work, const typename Policy::Sums& sums) const {
+    template <class Sums>
+    __device__ __forceinline__ void run(const Work& work, const Sums& sums) const {
         const GemmArgs& args = params_.args;
         T* const d = static_cast<T*>(args.d.data) +
                      batch_offset(args.batch, args.d.batch_stride, work.batch);
@@ -54,11 +57,12 @@ class RowStore {
    private:
     // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.
     __device__ std::uint32_t address(int row, int byte) const {
-        return panel_ + row * kRowBytes + (byte ^ row << 4);
+        return panel_ + row * kPanelRow + (byte ^ row << 4);
     }
 
-    __device__ __forceinline__ void fill(int panel, const typename Policy::Sums& sums) const {
-        const epilogue::Linear<float> policy = params_.epilogue;
+    template <class Sums>
+    __device__ __forceinline__ void fill(int panel, const Sums& sums) const {
+        const Epilogue epilogue = epilogue_;
 #pragma unroll
         for (int i = 0; i < kPanels; ++i) {
             if (i != panel) continue;  // registers have no run-time index
@@ -66,13 +70,14 @@ class RowStore {
             const int first = i % kAcross * kEights;
 #pragma unroll
             for (int eight = first; eight < first + kEights && eight < kAll; eight += 4) {
-                float value[4][2];
+                T value[4][2];
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
 #pragma unroll
                     for (int e = 0; e < 2; ++e) {
                         const int sum = 4 * (eight + w) + i / kAcross % 2 * 2 + e;
-                        value[w][e] = policy(sums[i / kAcross / 2][sum]);
+                        value[w][e] = epilogue::round_to<T>(
+                            epilogue(epilogue::widen<Value>(sums[i / kAcross / 2][sum])));
                     }
                 }
                 put(eight - first, value);
@@ -81,22 +86,22 @@ class RowStore {
     }
 
     // Four times eight columns: a thread holds two of each.
-    __device__ __forceinline__ void put(int eight, const float (&value)[4][2]) const {
+    __device__ __forceinline__ void put(int eight, const T (&value)[4][2]) const {
         if constexpr (sizeof(T) == 2) {
             std::uint32_t words[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                alignas(4) const T pair[2] = {epilogue::round_to<T>(value[w][0]),
-                                              epilogue::round_to<T>(value[w][1])};
+                alignas(4) const T pair[2] = {value[w][0], value[w][1]};
                 words[w] = reinterpret_cast<const std::uint32_t&>(pair);
             }
             ptx::store_matrices(address(lane_ % 8, (eight + lane_ / 8) * 16), words);
         } else {
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(
+                asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(
                                  address(lane_ / 4, (eight + w) * 32 + lane_ % 4 * 8)),
-                             "f"(value[w][0]), "f"(value[w][1])
+                             "r"(reinterpret_cast<const std::uint32_t&>(value[w][0])),
+                             "r"(reinterpret_cast<const std::uint32_t&>(value[w][1]))
                              : "memory");
             }
         }
@@ -166,12 +171,16 @@ class RowStore {
                          : "r"(from)
                          : "memory");
         } else {
-            asm volatile("ld.shared.b32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
+            asm volatile("ld.shared.b32 %0, [%1];"
+                         : "=r"(reinterpret_cast<std::uint32_t&>(value))
+                         : "r"(from)
+                         : "memory");
         }
         return value;
     }
 
     const Params& params_;
+    const Epilogue& epilogue_;
     int row_, warp_, lane_;
     std::uint32_t panel_;
 };

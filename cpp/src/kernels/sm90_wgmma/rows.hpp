@@ -1,49 +1,78 @@
-// The kernels of this family: one line each. Everything else is generated from this list: the
-// table, the cost model's entry and the instantiations for the four layouts.
+// The kernels of this family: one line each. Everything else is generated from these lists: the
+// table, the cost model's entry and the instantiations.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "kernels/device/fp8.cuh"
+#include "kernels/device/tf32.hpp"
 #include "kernels/sm90_wgmma/policy.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
-// id (the name behind "sm90_wgmma_"), element, accumulator, promoted, block M x N, consumers,
-// ping-pong, blocks an SM; then measured on an H200, in microseconds: a product of one k-block,
-// each further k-block with one block at work on an SM and with all, and what each further tile
-// adds.
+// id (the name behind "sm90_wgmma_"), elements of A and B, accumulator, promoted, block M x N,
+// consumers, ping-pong, blocks an SM; then measured on an H200, in microseconds: a product of one
+// k-block, each further k-block with one block at work on an SM and with all, and what each further
+// tile adds.
 // clang-format off
-#define TCGEMM_SM90_WGMMA_TILES(ROW, type, element)                                                       \
-    ROW(type##_128x256, element, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)              \
-    ROW(type##_128x192, element, float, false, 128, 192, 2, false, 1, 3.3, 0.465, 0.54, 1.6)               \
-    ROW(type##_128x128_pp, element, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
-    ROW(type##_64x128_pp, element, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)                 \
-    ROW(type##_64x64, element, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                  \
-    ROW(type##_64x64_pp, element, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
-    ROW(type##_promoted_128x128, element, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)
-#define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                       \
-    TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                             \
-    TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                     \
-    ROW(f16_acc16_128x256, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
+#define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
+    ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
+    ROW(type##_128x192, T, T, float, false, 128, 192, 2, false, 1, 3.3, 0.465, 0.54, 1.6)               \
+    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)              \
+    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)              \
+    ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
+    ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
+    ROW(type##_promoted_128x128, T, T, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)
+// 16-bit elements, in all layouts, with K split where that pays.
+#define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
+    TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
+    TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
+    ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
+#if defined(TCGEMM_SM90_K_MAJOR)  // see CMakeLists.txt
+#define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
+    ROW(type##_promoted_128x128, A, B, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)        \
+    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 1.9, 0.36, 0.50, 0.9)          \
+    ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
+    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
+// All others, with contiguous k.
+#define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e4m3_e5m2, device::E4M3, device::E5M2)                                  \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e5m2_e4m3, device::E5M2, device::E4M3)                                  \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)                                       \
+    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
+    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7) \
+    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)           \
+    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
+    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
+#else
+#define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)
+#endif
 // clang-format on
 
-#define TCGEMM_ROW(id, element, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
-                   blocks, start, alone, full, tile_time)                                          \
-    struct id {                                                                                    \
-        using Element = element;                                                                   \
-        using Accumulator = accumulator;                                                           \
-        static constexpr const char* name = "sm90_wgmma_" #id;                                     \
-        static constexpr TileConfig tile = {                                                       \
-            block_m, block_n,                                                                      \
-            kBlockK, pingpong ? block_m : block_m / consumer_count,                                \
-            block_n, (1 + consumer_count) * kWarpgroup};                                           \
-        static constexpr bool promoted = promotes, ping_pong = pingpong;                           \
-        static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
-        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,     \
-                                tile_us = tile_time;                                               \
+#define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
+                   blocks, start, alone, full, tile_time)                                       \
+    struct id {                                                                                 \
+        using ElementA = A;                                                                     \
+        using ElementB = B;                                                                     \
+        using Accumulator = accumulator;                                                        \
+        static constexpr const char* name = "sm90_wgmma_" #id;                                  \
+        static constexpr TileConfig tile = {block_m,                                            \
+                                            block_n,                                            \
+                                            kRowBytes / sizeof(A),                              \
+                                            pingpong ? block_m : block_m / consumer_count,      \
+                                            block_n,                                            \
+                                            (1 + consumer_count) * kWarpgroup};                 \
+        static constexpr bool promoted = promotes, ping_pong = pingpong;                        \
+        static constexpr bool any_major = sizeof(A) == 2; /* the others: contiguous k */        \
+        static constexpr bool splits = any_major, scales = sizeof(A) == 1;                      \
+        static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \
+        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,  \
+                                tile_us = tile_time;                                            \
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
+TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 
 }  // namespace tcgemm::sm90_wgmma

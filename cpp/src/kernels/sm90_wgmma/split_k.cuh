@@ -247,12 +247,7 @@ class ClusterSplit : PartSums<Policy> {
         const auto load = [&](int part, int unit) {
             return ptx::load_shared(at(inbox, part * share + unit - first));
         };
-        const int end = first + share;
-        if (share % 4 == 0) {
-            Base::template add<4>(work, first + 4 * warpgroup, end, 4 * kWarpgroups, load);
-        } else {
-            Base::template add<1>(work, first + warpgroup, end, kWarpgroups, load);
-        }
+        Base::template add<4>(work, first + 4 * warpgroup, first + share, 4 * kWarpgroups, load);
     }
 
    private:

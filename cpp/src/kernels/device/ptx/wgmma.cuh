@@ -1,11 +1,14 @@
-// Warpgroup matrix multiply-accumulate (sm_90a): D (64 x N) (+)= A (64 x 16) B (16 x N), both out
-// of shared memory, asynchronous.
+// Warpgroup matrix multiply-accumulate (sm_90a): D (64 x N) (+)= A (64 x k) B (k x N), k 32 bytes
+// of elements, both out of shared memory, asynchronous.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+
+#include "kernels/device/fp8.cuh"
+#include "kernels/device/tf32.hpp"
 
 namespace tcgemm::device::ptx {
 
@@ -28,17 +31,18 @@ __device__ __forceinline__ void fence_registers(float (&value)[N]) {
 #pragma unroll
     for (int i = 0; i < N; ++i) asm volatile("" : "+f"(value[i])::"memory");
 }
-template <int N>
-__device__ __forceinline__ void fence_registers(std::uint32_t (&value)[N]) {
+template <class T, int N>
+__device__ __forceinline__ void fence_registers(T (&value)[N]) {
+    static_assert(sizeof(T) == 4);
 #pragma unroll
     for (int i = 0; i < N; ++i) asm volatile("" : "+r"(value[i])::"memory");
 }
 
 // An operand in shared memory, in rows of 128 bytes with their 16-byte pieces swizzled, as the copy
 // engine writes them; eight rows are 1024 aligned bytes.
-// K-major: rows of 64 k. MN-major: rows of 64 m (or n), one for each k; further slabs of 64 m (or
-// n) follow after `slab_bytes`. The lower word holds the address in units of 16 bytes: adding to it
-// moves on within the block's shared memory.
+// K-major: rows of k. MN-major, of 16-bit elements only: rows of 64 m (or n), one for each k;
+// further slabs of 64 m (or n) follow after `slab_bytes`. The lower word holds the address in units
+// of 16 bytes: adding to it moves on within the block's shared memory.
 struct MatrixDescriptor {
     std::uint32_t low;
 
@@ -52,10 +56,10 @@ struct MatrixDescriptor {
     }
 };
 
-// Registers of an m64nNk16 accumulator: float, or two halves in 32 bits. Lane i of warp w holds
+// Registers of an accumulator: float, int, or two halves in 32 bits. Lane i of warp w holds
 // rows 16 w + i / 4 and 8 below; register 4 j + r (of floats): column 8 j + 2 (i % 4) + r % 2, row
 // r / 2. kTransA, kTransB: MN-major. `accumulate` = false: D = A B.
-template <class Element, class Accumulator, int N, bool kTransA, bool kTransB>
+template <class ElementA, class ElementB, class Accumulator, int N, bool kTransA, bool kTransB>
 struct Wgmma;
 
 // clang-format off
@@ -85,7 +89,7 @@ struct Wgmma;
 // Registers first, then descriptor of A, of B, accumulate, kTransA, kTransB: `da` and so on are their places.
 #define TCGEMM_WGMMA(n, types, Element, Accumulator, Register, constraint, registers, da, db, acc, ta, tb)              \
     template <bool kTransA, bool kTransB>                                                                               \
-    struct Wgmma<Element, Accumulator, n, kTransA, kTransB> {                                                           \
+    struct Wgmma<Element, Element, Accumulator, n, kTransA, kTransB> {                                                         \
         static constexpr int kRegisters = registers;                                                                    \
         __device__ __forceinline__ static void run(Register (&d)[registers], std::uint64_t a, std::uint64_t b,          \
                                                    bool accumulate) {                                                   \
@@ -111,9 +115,40 @@ TCGEMM_WGMMA(192, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 96, 96, 97
 TCGEMM_WGMMA(256, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 128, 128, 129, 130, 131, 132);
 TCGEMM_WGMMA(128, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 32, 32, 33, 34, 35, 36);
 TCGEMM_WGMMA(256, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 64, 64, 65, 66, 67, 68);
+
+// K-major only. Behind the predicate: factors 1 of A and B, or nothing.
+#define TCGEMM_WGMMA_K(n, k, types, factors, ElementA, ElementB, Register, constraint, registers, da, db, acc)          \
+    template <>                                                                                                         \
+    struct Wgmma<ElementA, ElementB, Register, n, false, false> {                                                       \
+        static constexpr int kRegisters = registers;                                                                    \
+        __device__ __forceinline__ static void run(Register (&d)[registers], std::uint64_t a, std::uint64_t b,          \
+                                                   bool accumulate) {                                                   \
+            asm volatile(                                                                                               \
+                "{\n"                                                                                                   \
+                "  .reg .pred accumulate;\n"                                                                            \
+                "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
+                "  wgmma.mma_async.sync.aligned.m64n" #n k "." types " {" TCGEMM_REGISTERS_##registers "},"             \
+                " %" #da ", %" #db ", accumulate" factors ";\n"                                                         \
+                "}\n"                                                                                                   \
+                : TCGEMM_OPERANDS_##registers(constraint, 0)                                                            \
+                : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                                   \
+        }                                                                                                               \
+    }
+#define TCGEMM_WGMMA_K_TILES(k, types, factors, ElementA, ElementB, Register, constraint)                               \
+    TCGEMM_WGMMA_K(128, k, types, factors, ElementA, ElementB, Register, constraint, 64, 64, 65, 66);                   \
+    TCGEMM_WGMMA_K(256, k, types, factors, ElementA, ElementB, Register, constraint, 128, 128, 129, 130)
+
+TCGEMM_WGMMA_K_TILES("k8", "f32.tf32.tf32", ", 1, 1", Tf32, Tf32, float, "+f");
+TCGEMM_WGMMA_K_TILES("k32", "s32.s8.s8", "", std::int8_t, std::int8_t, std::int32_t, "+r");
+TCGEMM_WGMMA_K_TILES("k32", "f32.e4m3.e4m3", ", 1, 1", E4M3, E4M3, float, "+f");
+TCGEMM_WGMMA_K_TILES("k32", "f32.e4m3.e5m2", ", 1, 1", E4M3, E5M2, float, "+f");
+TCGEMM_WGMMA_K_TILES("k32", "f32.e5m2.e4m3", ", 1, 1", E5M2, E4M3, float, "+f");
+TCGEMM_WGMMA_K_TILES("k32", "f32.e5m2.e5m2", ", 1, 1", E5M2, E5M2, float, "+f");
 // clang-format on
 
 #undef TCGEMM_WGMMA
+#undef TCGEMM_WGMMA_K
+#undef TCGEMM_WGMMA_K_TILES
 #undef TCGEMM_REGISTERS_0_31
 #undef TCGEMM_REGISTERS_32_63
 #undef TCGEMM_REGISTERS_64_95
