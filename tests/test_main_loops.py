@@ -1,0 +1,63 @@
+"""scripts/main_loops.py finds the loop that multiplies, and tells when it has become worse."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "main_loops.py"
+pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="the tests are not in the repository")
+
+SASS = """
+Fatbin elf code:
+arch = sm_80
+                Function : kernel
+        /*0000*/                   LDGSTS.E [R1], [R2.64] ;
+        /*0010*/              @!P1 BRA 0x0010 ;
+        /*0020*/                   LDSM.16.M88.4 R4, [R3] ;
+        /*0030*/                   HMMA.16816.F32 R8, R4, R6, R8 ;
+        /*0040*/               @P0 BRA 0x20 ;
+        /*0050*/                   HMMA.16816.F32 R8, R4, R6, R8 ;
+        /*0060*/               @P2 BRA 0x0 ;
+        /*0070*/                   FFMA R1, R2, R3, R4 ;
+        /*0080*/              @!P0 BRA 0x70 ;
+        /*0090*/                   EXIT ;
+"""
+
+
+@pytest.fixture(scope="module")
+def main_loops():
+    spec = importlib.util.spec_from_file_location("main_loops", SCRIPT)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_innermost_loop_on_tensor_cores_is_found(main_loops):
+    functions = main_loops.read_functions(SASS)
+    assert list(functions) == [("kernel", "80")]
+    loop = main_loops.main_loop(functions["kernel", "80"])
+    assert [i.name for i in loop] == ["LDSM.16.M88.4", "HMMA.16816.F32", "BRA"]
+
+
+def test_code_without_multiplications_has_no_main_loop(main_loops):
+    text = SASS.replace("HMMA", "IADD3").replace("FFMA", "IADD3")
+    assert main_loops.main_loop(main_loops.read_functions(text)["kernel", "80"]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, ""),
+        ({"instructions": "104"}, ""),
+        ({"instructions": "90"}, ""),
+        ({"instructions": "110"}, "instructions for a multiplication"),
+        ({"registers": "130"}, "registers"),
+        ({"tensor": "0", "fma": "8"}, "no tensor-core instruction"),
+    ],
+)
+def test_what_has_become_worse(main_loops, change, told):
+    before = {"registers": "120", "instructions": "100", "tensor": "8", "fma": "0"}
+    said = main_loops.worse({**before, **change}, before)
+    assert told in said if told else not said
