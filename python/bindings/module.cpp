@@ -61,7 +61,8 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
                          const std::string& precision, const std::string& accumulate,
                          const std::tuple<std::int64_t, std::int64_t, std::int64_t>& shape,
                          const std::optional<std::pair<int, int>>& cc, int sm_count,
-                         std::int64_t shared_memory_per_block, std::int64_t l2_bytes) {
+                         std::int64_t shared_memory_per_block, std::int64_t l2_bytes,
+                         int clock_khz) {
     const auto index = [](const auto& names, const std::string& name) {
         for (std::size_t i = 0; i < names.size(); ++i) {
             if (name == names[i]) return i;
@@ -95,6 +96,7 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
     card.sm_count = sm_count;
     card.shared_memory_per_block = shared_memory_per_block;
     card.l2_bytes = l2_bytes;
+    card.clock_khz = clock_khz;
     return verdicts(problem, card);
 }
 

@@ -126,6 +126,7 @@ def explain_example(
     sm_count: int,
     shared_memory_per_block: int,
     l2_bytes: int,
+    clock_khz: int,
     /,
 ) -> list[dict[str, Any]]: ...
 def mma_instructions(ordinal: int, /) -> list[tuple[str, str, int]]: ...

@@ -15,19 +15,20 @@ class _Card:
     shared_memory: int  # bytes that a block may have
     sm_count: int
     l2_bytes: int
+    clock_mhz: int  # boost
 
 
 # A card of each compute capability: V100, T4, A100, RTX 3090, Orin, RTX 4090, H200. Shared memory:
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the rest: NVIDIA's
 # architecture whitepapers.
 _CARDS = {
-    (7, 0): _Card(96 << 10, 80, 6 << 20),
-    (7, 5): _Card(64 << 10, 40, 4 << 20),
-    (8, 0): _Card(163 << 10, 108, 40 << 20),
-    (8, 6): _Card(99 << 10, 82, 6 << 20),
-    (8, 7): _Card(163 << 10, 16, 4 << 20),
-    (8, 9): _Card(99 << 10, 128, 72 << 20),
-    (9, 0): _Card(227 << 10, 132, 50 << 20),
+    (7, 0): _Card(96 << 10, 80, 6 << 20, 1530),
+    (7, 5): _Card(64 << 10, 40, 4 << 20, 1590),
+    (8, 0): _Card(163 << 10, 108, 40 << 20, 1410),
+    (8, 6): _Card(99 << 10, 82, 6 << 20, 1695),
+    (8, 7): _Card(163 << 10, 16, 4 << 20, 1300),
+    (8, 9): _Card(99 << 10, 128, 72 << 20, 2520),
+    (9, 0): _Card(227 << 10, 132, 50 << 20, 1980),
 }
 
 # (precision, accumulate, dtype of the operands, dtype of the result) of each row of `supports`.
@@ -134,7 +135,12 @@ def supports(
         raise InvalidArgument(f"sm_count is {sm_count}; a GPU has at least 1")
     known = [known for known in _CARDS if cc is not None and known <= cc]
     card = _CARDS[max(known, default=min(_CARDS))]
-    facts = (sm_count or card.sm_count, card.shared_memory, card.l2_bytes)
+    facts = (
+        sm_count or card.sm_count,
+        card.shared_memory,
+        card.l2_bytes,
+        1000 * card.clock_mhz,
+    )
     rows = []
     for precision, accumulate, operands, out in _MODES:
         row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}

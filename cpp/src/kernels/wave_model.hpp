@@ -39,6 +39,14 @@ inline double tensor_rate(int cc, DType operand) {
     return 1024;
 }
 
+// Bytes per clock that L2 delivers to each SM while all ask, by published microbenchmarks (V100 2.2
+// TB/s, T4 1.3, A100 5, RTX 3090 2, RTX 4090 5). On Hopper the rows' own times hold it.
+inline double l2_rate(int cc) {
+    if (cc >= 90) return 1e6;
+    if (cc == 80) return 32;
+    return cc < 80 ? 18 : 15;
+}
+
 inline double cost_us(const RowCost& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -48,11 +56,15 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     const double blocks = ceil_div(m, tile.block_m) * ceil_div(n, tile.block_n) * batch * splits;
     const double k_blocks = ceil_div(ceil_div(k, tile.block_k), splits);
 
-    // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower.
+    // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower,
+    // and so is their L2, for which small tiles need more bytes.
     const double mhz = device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
     const double flop = 2.0 * tile.block_m * tile.block_n * tile.block_k;
-    const double k_block_us =
-        std::max(row.k_block_us, flop / (tensor_rate(device.cc(), row.operand) * mhz));
+    const double bytes =
+        static_cast<double>(tile.block_m + tile.block_n) * tile.block_k * size_of(row.operand);
+    const double clocks =
+        std::max(flop / tensor_rate(device.cc(), row.operand), bytes / l2_rate(device.cc()));
+    const double k_block_us = std::max(row.k_block_us, clocks / mhz);
     const bool in_l2 =
         size_of(row.operand) * batch * k * (m + n) < static_cast<double>(device.l2_bytes);
     const double latency_us = in_l2 ? row.latency_us : row.far_latency_us;

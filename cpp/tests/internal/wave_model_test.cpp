@@ -46,6 +46,20 @@ TEST(a_full_device_is_not_split) {
     }
 }
 
+TEST(large_tiles_are_taken_where_l2_is_narrow) {
+    DeviceProperties rtx3090;
+    rtx3090.cc_major = 8;
+    rtx3090.cc_minor = 6;
+    rtx3090.sm_count = 82;
+    rtx3090.clock_khz = 1695000;
+    rtx3090.l2_bytes = 6 << 20;
+    const auto on_it = [&](std::int64_t size, const RowCost& row) {
+        return schedule(size, size, size, row, rtx3090).cost_us;
+    };
+    CHECK(on_it(4096, kMedium) < on_it(4096, kSmall));
+    CHECK(on_it(256, kSmall) < on_it(256, kMedium));
+}
+
 TEST(a_long_k_is_split_and_rows_of_partial_sums_are_padded) {
     const Schedule split = schedule(128, 126, 65536, kSmall);
     CHECK(split.split_k >= 16);
