@@ -88,7 +88,8 @@ def test_supports_of_a_card_agrees_with_the_families(cc):
     fp16 = rows["fp16", "float16", "fp32"]
     fp64 = rows["fp64", "float64", "fp64"]
     if runs_on(built.get("simt", ""), cc):
-        assert fp64["family"] == "simt"
+        on_tensor_cores = cc >= (8, 0) and runs_on(built.get("sm80_mma", ""), cc)
+        assert fp64["family"] == ("sm80_mma" if on_tensor_cores else "simt")
         assert fp16["kernel"]
     else:
         assert not fp16["kernel"]
