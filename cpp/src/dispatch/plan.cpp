@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "core/runtime.hpp"
@@ -326,9 +327,11 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     GemmArgs args = plan.make_args(p, held);
     const bool reads_ab = args.k > 0;
     plan.check_run(p, held, reads_ab);
-    plan.check_scales(p, reads_ab);
-    const ScaleArgs scales = plan.make_scales(p, reads_ab);
-    if (plan.valid->epilogue == Epilogue::scaled) args.scales = &scales;
+    std::optional<ScaleArgs> scales;  // validation gives every product with scales this epilogue
+    if (plan.valid->epilogue == Epilogue::scaled) {
+        plan.check_scales(p, reads_ab);
+        args.scales = &scales.emplace(plan.make_scales(p, reads_ab));
+    }
     if (workspace_bytes < plan.workspace_bytes ||
         reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
         throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) +
