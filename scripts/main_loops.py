@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import csv
 import re
-import subprocess
 import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from check_wheel import output, read_kernels  # beside this file
 
 BASELINE = Path(__file__).resolve().parent.parent / "benchmarks" / "main_loops.tsv"
 # Kinds of instructions that a main loop is made of, by the first part of their name.
@@ -43,13 +44,6 @@ class Instruction:
     address: int
     name: str  # without a predicate: "HMMA.16816.F32"
     target: int | None  # of a branch
-
-
-def output(*command: str | Path) -> str:
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def read_functions(sass: str) -> dict[tuple[str, str], list[Instruction]]:
@@ -91,31 +85,9 @@ def main_loop(body: list[Instruction]) -> list[Instruction]:
     return max(innermost, key=multiplications, default=[])
 
 
-def read_registers(cuobjdump: str, library: Path) -> dict[tuple[str, str], int]:
-    registers, architecture, name = {}, "", ""
-    for line in map(str.strip, output(cuobjdump, "--dump-resource-usage", library).splitlines()):
-        if match := re.match(r"arch = sm_(\w+)", line):
-            architecture = match[1]
-        elif match := re.match(r"Function (\w+):", line):
-            name = match[1]
-        elif match := re.search(r"REG:(\d+)", line):
-            registers[name, architecture] = int(match[1])
-    return registers
-
-
-def demangled(names: list[str]) -> dict[str, str]:
-    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True)
-    shown = [
-        re.sub(r"\((anonymous namespace)\)::|tcgemm::|^void ", "", line)
-        for line in done.stdout.splitlines()
-    ]
-    return {name: re.sub(r"\([^()]*\)$", "", line) for name, line in zip(names, shown, strict=True)}
-
-
 def measure(cuobjdump: str, library: Path) -> list[dict[str, str]]:
     functions = read_functions(output(cuobjdump, "--dump-sass", library))
-    registers = read_registers(cuobjdump, library)
-    shown = demangled(sorted({name for name, _ in functions}))
+    kernels = {kernel.name: kernel for kernel in read_kernels(cuobjdump, library)}
     rows = []
     for (name, architecture), body in functions.items():
         loop = main_loop(body) if "gemm_kernel" in name else []
@@ -124,9 +96,9 @@ def measure(cuobjdump: str, library: Path) -> list[dict[str, str]]:
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}
         rows.append(
             {
-                "kernel": shown[name],
+                "kernel": str(kernels[name]),
                 "sm": architecture,
-                "registers": str(registers.get((name, architecture), 0)),
+                "registers": str(kernels[name].usage[architecture]["REG"]),
                 "instructions": str(len(loop)),
                 **{kind: str(count) for kind, count in counts.items()},
             }

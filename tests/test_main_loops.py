@@ -28,6 +28,7 @@ arch = sm_80
 
 @pytest.fixture(scope="module")
 def main_loops():
+    sys.path.insert(0, str(SCRIPT.parent))  # it takes functions of the script beside it
     spec = importlib.util.spec_from_file_location("main_loops", SCRIPT)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
