@@ -2,6 +2,7 @@
 // the copy engine does not take.
 #pragma once
 
+#include "core/math.hpp"
 #include "kernels/device/realign.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
@@ -20,6 +21,9 @@ class RowStore {
     static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
     static constexpr int kPanels = Policy::kSubtiles * 2 * kAcross;
     static_assert(kPanelRow % 128 == 0, "eight pieces are swizzled together");
+    // Lanes for a row, a piece for each; and what each writes of the elements outside of pieces.
+    static constexpr int kRowLanes = kPanelRow <= 128 ? 8 : kPanelRow <= 256 ? 16 : 32;
+    static constexpr int kSingles = divide_up(2 * (kPiece - 1), kRowLanes);
     static_assert(4 * kRows * kPanelRow <= kStagings * kStagingBytes);
     using Value = typename Epilogue::Value;
 
@@ -107,50 +111,60 @@ class RowStore {
         }
     }
 
-    // Four rows at a time: what is read of one must not wait until another is written.
+    // Several rows at a time: what is read of one must not wait until another is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
-        constexpr int kTogether = 4;
-        const std::int64_t stride = params_.args.d.row_stride;
+        constexpr int kAtOnce = kLanes / kRowLanes, kSteps = kRows / kAtOnce;
+        constexpr int kTogether = kSteps < 4 ? kSteps : 4;
+        const int lane = lane_ % kRowLanes;
 #pragma unroll
-        for (int first = 0; first < kRows; first += kTogether, to += kTogether * stride) {
+        for (int step = 0; step < kSteps; step += kTogether) {
             device::Words<4> low[kTogether], high[kTogether];
-            T single[kTogether];
+            T single[kTogether][kSingles];
+            const auto row_of = [&](int i) { return (step + i) * kAtOnce + lane_ / kRowLanes; };
+            const auto place = [&](int i) { return to + row_of(i) * params_.args.d.row_stride; };
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                const Row row(to + i * stride, cols, lane_);
-                const int piece = row.has_piece ? lane_ : 0;
-                low[i] = load_piece(first + i, piece);
-                high[i] = load_piece(first + i, piece + (row.ahead != 0));
-                single[i] = load_element(first + i, row.single < cols ? row.single : 0);
+                const Row row(place(i), cols, lane);
+                const int piece = row.has_piece ? lane : 0;
+                low[i] = load_piece(row_of(i), piece);
+                high[i] = load_piece(row_of(i), piece + (row.ahead != 0));
+#pragma unroll
+                for (int j = 0; j < kSingles; ++j) {
+                    const int col = row.single(lane + j * kRowLanes);
+                    single[i][j] = load_element(row_of(i), col < cols ? col : 0);
+                }
             }
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                T* const d = to + i * stride;
-                const Row row(d, cols, lane_);
-                if (first + i >= rows) break;
+                T* const d = place(i);
+                const Row row(d, cols, lane);
+                if (row_of(i) >= rows) break;
                 if (row.has_piece) {
-                    *reinterpret_cast<device::Words<4>*>(d + row.head + lane_ * kPiece) =
+                    *reinterpret_cast<device::Words<4>*>(d + row.head + lane * kPiece) =
                         device::realign<sizeof(T)>(low[i], high[i], row.ahead);
                 }
-                if (row.single < cols) d[row.single] = single[i];
+#pragma unroll
+                for (int j = 0; j < kSingles; ++j) {
+                    const int col = row.single(lane + j * kRowLanes);
+                    if (col < cols) d[col] = single[i][j];
+                }
             }
         }
     }
 
-    // How a row of D lies, and what a lane writes of it: a piece, and an element outside of pieces.
+    // How a row of D lies, and what a lane writes of it: a piece, and elements outside of pieces.
     struct Row {
         unsigned ahead;  // bytes before the first piece
         int head;        // elements
+        int pieces;
         bool has_piece;
-        int single;
 
         __device__ Row(const T* d, int cols, int lane)
             : ahead(static_cast<unsigned>(-reinterpret_cast<std::uintptr_t>(d)) % kPieceBytes),
-              head(ahead / sizeof(T)) {
-            const int pieces = max(cols - head, 0) / kPiece;
-            has_piece = lane < pieces;
-            single = lane < head ? lane : lane + pieces * kPiece;
-        }
+              head(ahead / sizeof(T)),
+              pieces(max(cols - head, 0) / kPiece),
+              has_piece(lane < pieces) {}
+        __device__ int single(int i) const { return i < head ? i : i + pieces * kPiece; }
     };
 
     __device__ __forceinline__ device::Words<4> load_piece(int row, int piece) const {
