@@ -44,7 +44,8 @@ float elapsed_ms(EventHandle start, EventHandle stop);
 inline constexpr std::int64_t kTensorMapStrides = std::int64_t{1} << 40;  // bytes; all are less
 struct TensorMapShape {
     void* address = nullptr;            // a multiple of 16
-    int element_bytes = 2;              // 2 or 4
+    int element_bytes = 2;              // 1, 2 or 4
+    bool to_tf32 = false;               // floats, rounded to TF32 (nearest even) as they are loaded
     std::int64_t extent[5] = {};        // elements
     std::int64_t stride_bytes[4] = {};  // of dimensions 1 to 4; multiples of 16
     int box[2] = {};                    // elements, at most 256; the inner one fills 128 bytes

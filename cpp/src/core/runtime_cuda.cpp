@@ -238,7 +238,8 @@ void encode_tensor_map(void* map, const TensorMapShape& shape) {
                                    static_cast<cuuint32_t>(shape.box[1]), 1, 1, 1};
     const cuuint32_t element_strides[kRank] = {1, 1, 1, 1, 1};
     // Copies move bits: the element's type only says its size.
-    const CUtensorMapDataType type = shape.element_bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+    const CUtensorMapDataType type = shape.to_tf32              ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+                                     : shape.element_bytes == 1 ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                                      : shape.element_bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                                                                 : CU_TENSOR_MAP_DATA_TYPE_UINT32;
     const CUresult result =

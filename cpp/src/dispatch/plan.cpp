@@ -92,7 +92,7 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     // Of narrower dtypes, float32 holds what TF32 holds.
     const bool rounds_to_tf32 = problem->precision == Precision::tf32 && !needs.any_dtype &&
                                 (operand.dtype == DType::f32 || operand.dtype == DType::f64);
-    const bool right_dtype = operand.dtype == dtype && !rounds_to_tf32;
+    const bool right_dtype = operand.dtype == dtype && (!rounds_to_tf32 || needs.rounds_to_tf32);
     const bool right_form = is_loadable(*problem, operand, rows, cols, needs, order);
     step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
     if (!step.needed) return step;
