@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     CHECK(cudaEventCreate(&stop));
     CHECK(cudaDeviceSynchronize());
 
-    std::printf("shape\tkernel\tsplit\tchosen\tmodel_us\tus\ttflops\terror\n");
+    std::printf("shape\tkernel\tsplit\ttile_n\tchosen\tmodel_us\tus\ttflops\terror\n");
     for (int arg = 4; arg < argc; ++arg) {
         const Shape shape = parse(argv[arg]);
         GemmProblem problem;
@@ -203,8 +203,19 @@ int main(int argc, char** argv) {
                     Schedule schedule = chosen;
                     schedule.split_k = split;
                     schedule.in_cluster = in_cluster;
+                    schedule.tile_n = 0;
                     schedules.push_back(schedule);
                 };
+                if (family == "sm90_wgmma") {
+                    for (int width = kernel.tile.block_n - 16; 2 * width > kernel.tile.block_n;
+                         width -= 16) {
+                        Schedule schedule;
+                        schedule.tile_n = width;
+                        if (shape.n > width && kernel.tile.block_n > 64) {
+                            schedules.push_back(schedule);
+                        }
+                    }
+                }
                 for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
                     const double bytes = 4.3 * s * ((shape.m + 255) / 256 * 256.0) *
                                          ((shape.n + 255) / 256 * 256.0) * shape.batch;
@@ -217,7 +228,8 @@ int main(int argc, char** argv) {
                 if (family == "sm90_wgmma" && shape.k >= 256) add(2, true);
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
-                           schedule.in_cluster == chosen.in_cluster;
+                           schedule.in_cluster == chosen.in_cluster &&
+                           schedule.tile_n == chosen.tile_n;
                 };
                 if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
                     schedules.push_back(chosen);
@@ -266,9 +278,9 @@ int main(int argc, char** argv) {
                     CHECK(cudaGraphExecDestroy(graph));
                     std::sort(rounds.begin(), rounds.end());
                     const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
-                    std::printf("%s\t%s\t%s%d\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
+                    std::printf("%s\t%s\t%s%d\t%d\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
                                 kernel.name, schedule.in_cluster ? "c" : "", schedule.split_k,
-                                is_chosen(schedule), chosen.cost_us, rounds[1],
+                                schedule.tile_n, is_chosen(schedule), chosen.cost_us, rounds[1],
                                 flop / rounds[1] * 1e-6, its_error);
                     std::fflush(stdout);
                 }

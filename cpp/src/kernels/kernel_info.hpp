@@ -33,6 +33,8 @@ struct OperandNeeds {
     int packed_row_bytes = 16;
     // FP8 operands come as they are, each in its own format, not as compute_dtype().
     bool fp8 = false;
+    // Of a TF32 product, float32 comes as it is: the kernel rounds.
+    bool rounds_to_tf32 = false;
     // Neighbours along K are neighbours in memory: A has unit column stride, B unit row stride.
     bool k_major = false;
 };
@@ -48,6 +50,7 @@ struct Schedule {
     std::size_t workspace_bytes = 0;
     double cost_us = 0;       // the family's cost model, to compare rows of one family
     bool in_cluster = false;  // the parts of K are the blocks of a cluster: no workspace
+    int tile_n = 0;           // columns of a tile, where less than the kernel's
 };
 
 struct KernelInfo {

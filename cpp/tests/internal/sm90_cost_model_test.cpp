@@ -28,7 +28,7 @@ struct Shape {
     std::int64_t m, n, k, batch = 1;
 };
 
-// A mode of the family and the rows that take it.
+// A mode of 16-bit elements and the rows that take it.
 struct Mode {
     DType dtype;
     Accumulate accumulate;
@@ -99,9 +99,12 @@ TEST(each_mode_has_rows_and_each_row_has_one_mode) {
     }
     for (const RegisteredFamily& family : registered_families()) {
         if (std::string(family.name) != "sm90_wgmma") continue;
-        CHECK_EQ(taken.size(), static_cast<std::size_t>(family.family->kernel_count));
+        for (int i = 0; i < family.family->kernel_count; ++i) {
+            const KernelInfo& row = family.family->kernels[i];
+            const bool is_16_bit = !row.needs.k_major;
+            CHECK_EQ(std::count(taken.begin(), taken.end(), &row), is_16_bit ? 1 : 0);
+        }
     }
-    for (const KernelInfo* row : taken) CHECK_EQ(std::count(taken.begin(), taken.end(), row), 1);
 }
 
 // Rows of one mode add up k in the same order, so that M may choose among them; the split is all
@@ -163,6 +166,34 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
                 CHECK_EQ(flags % 256, 0);                           // partial sums begin aligned
             }
             CHECK(splits_seen > 0);
+        }
+    }
+}
+
+// 4097 rows are 33 tiles of 128: 17 columns of tiles are 4.25 waves on 132 SMs, 20 are five full
+// ones.
+TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
+    for (const Mode& mode : modes()) {
+        const bool has_narrow = mode.accumulate == Accumulate::fp32;
+        for (const Shape& shape : {Shape{1536, 1536, 1536}, Shape{4097, 4097, 4097}}) {
+            for (const auto determinism : {Determinism::run_to_run, Determinism::batch_invariant}) {
+                int narrow = 0;
+                for (const KernelInfo* row : mode.rows) {
+                    const Schedule schedule =
+                        row->schedule(problem(mode, shape, determinism), h200());
+                    if (schedule.tile_n == 0) continue;
+                    ++narrow;
+                    CHECK_EQ(schedule.split_k, 1);
+                    CHECK_EQ(schedule.tile_n % 16, 0);
+                    CHECK(2 * schedule.tile_n > row->tile.block_n);
+                    CHECK(schedule.tile_n < row->tile.block_n);
+                }
+                CHECK_EQ(narrow > 0, has_narrow);
+            }
+        }
+        for (const KernelInfo* row : mode.rows) {  // 132 tiles of 128 x 256, 264 of 128 x 128...
+            const ValidProblem full = problem(mode, {128 * 12, 256 * 11, 8192});
+            CHECK_EQ(row->schedule(full, h200()).tile_n, 0);
         }
     }
 }

@@ -12,31 +12,55 @@ namespace tcgemm::sm90_wgmma {
 // Measured on an H200 (schedule_bench).
 inline constexpr double kBytesPerUs = 4.2e6,
                         kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
-inline constexpr double kAgain = 0.35;         // of that time for each further read, mostly from L2
-inline constexpr double kSplitUs = 3.0;        // from partial sums in a workspace to D, besides
-inline constexpr double kTripUs = 0.9;         // 16 loads of a reducer at a time, and
-inline constexpr double kSumBytesPerUs = 4e6;  // the bytes of all partial sums
+inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
+inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
+inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
+inline constexpr double kSplitUs = 3.0;  // from partial sums in a workspace to D, besides
+inline constexpr double kTripUs = 0.9;   // 16 loads of a reducer at a time, and
+inline constexpr double kSumBytesPerUs = 4e6;            // the bytes of all partial sums
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
-inline constexpr double kRowsUs = 1.7;  // each 64 rows of a warpgroup
+inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
-// What a split needs and costs.
-inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
-                              const DeviceProperties& device, const Split& split) {
-    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
-                                            problem.batch_count(), split, device.sm_count);
+inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
+                           const DeviceProperties& device, const Schedule& schedule) {
+    return arrange(row, problem->m, problem->n, problem->k, problem.batch_count(), schedule,
+                   device.sm_count);
+}
+
+// `row` for tiles of `columns`.
+inline RowInfo narrowed(const RowInfo& row, int columns) {
+    const auto width = static_cast<int>(
+        std::clamp<std::int64_t>(round_up(columns, kWidthStep), row.least_n, row.tile.block_n));
+    const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
+    const double loads =
+        static_cast<double>(row.tile.block_m + width) / (row.tile.block_m + row.tile.block_n);
+    RowInfo narrow = row;
+    narrow.tile.block_n = width;
+    narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
+    narrow.k_block_alone_us *= tensor_cores;
+    narrow.k_block_us *= (tensor_cores + loads) / 2;
+    narrow.tile_us *= tensor_cores;
+    return narrow;
+}
+
+// What the parts of K and the tiles that `chosen` names need and cost.
+inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem& problem,
+                              const DeviceProperties& device, const Schedule& chosen) {
+    const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
+    const RowInfo row = narrowed(of_whole_tiles, arrangement.n_step);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
-    const double tiles = static_cast<double>(arrangement.tiles()) * batch * split.count;
+    const double tiles = static_cast<double>(arrangement.tiles()) * batch * chosen.split_k;
     const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;  // of a tile
-    const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / split.count);
+    const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / chosen.split_k);
 
     // All slots are at work but in the last wave.
     const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
@@ -50,7 +74,8 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
         is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
         // hidden behind the next tile, or part of tile_us
     } else if (can_store_rows(d.dtype, d.col_stride)) {
-        const double rows_us = kRowsUs * row.tile.block_m / row.warpgroups_per_tile() / kMmaM;
+        const double rows_us =
+            kRowsUs * elements * size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += rows_us;
         busy += (row.ping_pong ? 1 : waves) * rows_us;
     } else {
@@ -67,31 +92,37 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const auto again = [&](double operand_bytes, std::int64_t reads) {
         if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
-        if (split.count == 1) return full_waves >= 1 ? 1 : 1.5;
+        if (chosen.split_k == 1) return full_waves >= 1 ? 1 : 1.5;
         return operand_bytes < l2_bytes / 4 ? 1 : 1 + kAgain * static_cast<double>(reads - 1);
     };
     // Columns of B's boxes that belong to the next tile.
-    const double beside = problem->b.col_stride == 1 ? std::max(0, kBoxMn - arrangement.n_step) : 0;
+    const double beside =
+        problem->b.col_stride == 1
+            ? static_cast<double>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
+            : 0;
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
                              (1 + kAgain * beside / arrangement.n_step) +
                          size_of(problem->d.dtype) * m * n * batch;
-    Schedule schedule;
-    schedule.split_k = split.count;
-    schedule.in_cluster = split.in_cluster;
+    double memory_us = bytes / kBytesPerUs;
+    if (chosen.split_k == 1) {
+        memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
+        if (arrangement.cluster == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
+    }
+    Schedule schedule = chosen;
     // What goes beyond a ring of stages comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
     const double busy_sms = std::min(tiles / row.blocks_per_sm, sms);
     const double sm_us = std::max(0.0, bytes / busy_sms - kStagesBytes) / kSmBytesPerUs;
     schedule.cost_us =
-        row.start_us + std::max(busy, std::max(bytes / kBytesPerUs, split.count > 1 ? sm_us : 0));
-    if (split.in_cluster) {
+        row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
+    if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
-    } else if (split.count > 1) {
+    } else if (chosen.split_k > 1) {
         const SplitLayout layout =
-            split_layout(row, arrangement, problem.batch_count(), split.count);
+            split_layout(row, arrangement, problem.batch_count(), chosen.split_k);
         // Of a thread; see GridSplit.
-        const double loads = static_cast<double>(layout.units) / layout.reducers * split.count;
+        const double loads = static_cast<double>(layout.units) / layout.reducers * chosen.split_k;
         schedule.workspace_bytes = layout.bytes;
         schedule.cost_us +=
             kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
@@ -111,33 +142,54 @@ inline int invariant_splits(const ValidProblem& problem) {
         std::max<std::int64_t>(1, std::min(problem->k / kPart, kBlocks / blocks)));
 }
 
-// The split with the least cost.
+// Parts of K and columns of tiles with the least cost.
 inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    if (problem.batch_invariant() && row.splits) {
-        return schedule_with(row, problem, device, {invariant_splits(problem), false});
-    }
-    Schedule best = schedule_with(row, problem, device, {});
-    if (!row.splits) return best;
-    const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
-    const auto consider = [&](const Split& split) {
-        if (split.count < 2 || split.count > longest) return;
-        const Schedule candidate = schedule_with(row, problem, device, split);
-        const auto bytes = static_cast<double>(candidate.workspace_bytes);
-        if (bytes <= kMaxWorkspaceBytes && candidate.cost_us < best.cost_us) best = candidate;
+    Schedule best;
+    if (problem.batch_invariant() && row.splits) best.split_k = invariant_splits(problem);
+    best = schedule_with(row, problem, device, best);
+    const auto consider = [&](const Schedule& candidate) {
+        const Schedule priced = schedule_with(row, problem, device, candidate);
+        const auto bytes = static_cast<double>(priced.workspace_bytes);
+        if (bytes <= kMaxWorkspaceBytes && priced.cost_us < best.cost_us) best = priced;
     };
-    constexpr Split kPair = {2, true};
-    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
-                                            problem.batch_count(), kPair, device.sm_count);
-    const std::int64_t tiles = arrangement.tiles() * problem.batch_count();
-    for (int splits = 2; splits <= kMaxSplits; splits += std::max(1, splits / 8)) {
-        consider({splits, false});
+
+    // Narrower tiles that fill the SMs: as many columns of them as fit into the waves that whole
+    // tiles take, or into one more.
+    const Arrangement whole = arrange(row, problem, device, {});
+    const std::int64_t slots =
+        std::max<std::int64_t>(std::int64_t{device.sm_count} * row.blocks_per_sm, 1);
+    const std::int64_t rows = whole.clusters_m * whole.cluster * problem.batch_count();
+    const std::int64_t waves = divide_up(rows * whole.tiles_n, slots);
+    // Boxes along n begin at lines of L2.
+    const std::int64_t step = problem->b.col_stride == 1 ? kBoxMn : kWidthStep;
+    for (std::int64_t w = waves; w <= waves + 1; ++w) {
+        const std::int64_t columns = w * slots / rows;
+        if (columns <= whole.tiles_n || best.split_k > 1) continue;
+        Schedule candidate;
+        candidate.tile_n = static_cast<int>(round_up(divide_up(problem->n, columns), step));
+        if (candidate.tile_n >= row.least_n && candidate.tile_n < whole.n_step) consider(candidate);
     }
-    consider({static_cast<int>(device.sm_count / tiles), false});  // a block for each SM
+    if (!row.splits || problem.batch_invariant()) return best;
+
+    const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
+    const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
+        Schedule candidate;
+        candidate.split_k = static_cast<int>(parts);
+        candidate.in_cluster = in_cluster;
+        if (parts >= 2 && parts <= longest) consider(candidate);
+    };
+    for (int parts = 2; parts <= kMaxSplits; parts += std::max(1, parts / 8)) {
+        consider_split(parts, false);
+    }
+    Schedule pair;
+    pair.split_k = 2;
+    pair.in_cluster = true;
+    const std::int64_t tiles = arrange(row, problem, device, pair).tiles() * problem.batch_count();
+    consider_split(device.sm_count / tiles, false);  // a block for each SM
     // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
     // leave too many SMs idle.
-    const std::int64_t slots = std::int64_t{device.sm_count} * row.blocks_per_sm;
-    if (tiles * kPair.count <= slots) consider(kPair);
+    if (2 * tiles <= slots) consider_split(2, true);
     return best;
 }
 

@@ -71,6 +71,12 @@ class TileStore {
         for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
         return at;
     }
+    // Its last columns are the next tile's.
+    template <class T>
+    __device__ bool is_cut(const Work& work, int box) const {
+        const int end = place<T>(work, box).inner + Boxes<T>::kCols;
+        return end > work.n_end && work.n_end < params_.args.n;
+    }
     template <class T>
     __device__ bool is_in_d(const Work& work, int box) const {
         const ptx::TensorCoordinates at = place<T>(work, box);
@@ -128,8 +134,13 @@ class TileStore {
             fill<T, kReadsC>(staging, thread, box, value, words);
             ptx::fence_async_proxy();
             synchronize();
+            const bool cut = is_cut<T>(work, box);
+            if (cut) {
+                store_cut_box<T>(work, box, staging, thread);
+                synchronize();
+            }
             if (thread == 0) {
-                ptx::store_tensor(&params_.d, place<T>(work, box), staging);
+                if (!cut) ptx::store_tensor(&params_.d, place<T>(work, box), staging);
                 ptx::commit_stores();
                 if constexpr (kReadsC) {
                     const int next = box_in_d<T>(work, box + 1);
@@ -137,6 +148,28 @@ class TileStore {
                 }
             }
             ++stored_;
+        }
+    }
+
+    // What a tile has of a box, by the threads: the copy engine stores whole ones.
+    template <class T>
+    __device__ __forceinline__ void store_cut_box(const Work& work, int box, std::uint32_t staging,
+                                                  int thread) const {
+        constexpr int kPiece = 16 / sizeof(T), kPieces = 128 / 16;  // elements; of a row
+        const ptx::TensorCoordinates at = place<T>(work, box);
+        const GemmArgs& args = params_.args;
+        T* const d = static_cast<T*>(args.d.data) +
+                     batch_offset(args.batch, args.d.batch_stride, work.batch) +
+                     at.outer * args.d.row_stride + at.inner;
+        const auto rows = static_cast<int>(min(args.m - at.outer, std::int64_t{kMmaM}));
+        const int col = thread % kPieces * kPiece;
+        if (at.inner + col >= work.n_end) return;
+#pragma unroll 1
+        for (int row = thread / kPieces; row < rows; row += kWarpgroup / kPieces) {
+            std::uint32_t word[4];
+            load_words(staging_address(staging, row, thread % kPieces * 16), word);
+            *reinterpret_cast<uint4*>(d + row * args.d.row_stride + col) =
+                make_uint4(word[0], word[1], word[2], word[3]);
         }
     }
 
@@ -236,16 +269,19 @@ class TileStore {
         return staging + row * 128 + (byte ^ (row & 7) << 4);
     }
 
+    __device__ static void load_words(std::uint32_t address, std::uint32_t* word) {
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                     : "r"(address)
+                     : "memory");
+    }
     template <int N>
     __device__ static void load(std::uint32_t address, Value (&value)[N]) {
         static_assert(N == 1 || N == 4);
         Sum sum[N];
         auto* const word = reinterpret_cast<std::uint32_t*>(sum);
         if constexpr (N == 4) {
-            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-                         : "r"(address)
-                         : "memory");
+            load_words(address, word);
         } else {
             asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word[0]) : "r"(address) : "memory");
         }
@@ -330,47 +366,5 @@ class TileStore {
     int consumer_, row_;
     unsigned stored_ = 0;  // boxes; they take turns in the stagings
 };
-
-// Sums of whole numbers or FP8 with alpha and the scales of A and B applied; the rest is
-// Rescaled's.
-template <class Policy>
-__device__ __forceinline__ void apply_scales(const Params& params, const Work& work, int row,
-                                             const typename Policy::Sums& sums,
-                                             float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
-    const ScaleArgs& scales = params.scaled.scales;
-    const auto of_batch = [&](const ScaleView& view) {
-        return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch);
-    };
-    const bool has_a = scales.a.data != nullptr, has_b = scales.b.data != nullptr;
-    const float* const of_a = has_a ? of_batch(scales.a) : nullptr;
-    const float* const of_b = has_b ? of_batch(scales.b) : nullptr;
-    const int thread = thread_in_warpgroup();
-    const int first_row = work.m + row + thread / 32 * 16 + thread % 32 / 4;
-    const int first_col = work.n + thread % 4 * 2;
-    // Behind the matrix there are no scales.
-    const auto last_row = static_cast<int>(params.args.m - 1), last_col = work.n_end - 1;
-    float scale_a[Policy::kSubtiles][2];
-#pragma unroll
-    for (int i = 0; i < 2 * Policy::kSubtiles; ++i) {
-        const int at = min(first_row + i / 2 * kMmaM + i % 2 * 8, last_row);
-        scale_a[i / 2][i % 2] = has_a ? of_a[at * scales.a.outer_stride] : 1.0f;
-    }
-#pragma unroll
-    for (int eight = 0; eight < Policy::kBlockN / 8; ++eight) {
-        // Few at a time: there are no registers for all columns' scales.
-        if (eight % 4 == 0) asm volatile("" ::: "memory");
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-            const int at = min(first_col + eight * 8 + e, last_col);
-            const float scale_b = has_b ? of_b[at * scales.b.outer_stride] : 1.0f;
-#pragma unroll
-            for (int i = 0; i < 2 * Policy::kSubtiles; ++i) {
-                const int sum = eight * 4 + i % 2 * 2 + e;
-                scaled[i / 2][sum] = params.scaled.alpha * static_cast<float>(sums[i / 2][sum]) *
-                                     (scale_a[i / 2][i % 2] * scale_b);
-            }
-        }
-    }
-}
 
 }  // namespace tcgemm::sm90_wgmma

@@ -34,16 +34,21 @@ std::string rejects_elements(const ValidProblem& problem) {
     constexpr DType a = dtype_of<typename Row::ElementA>();
     constexpr DType b = dtype_of<typename Row::ElementB>();
     constexpr bool is_tf32 = a == DType::f32;
-    if ((is_fp8(a) &&
-         (problem->a.dtype != a || problem->b.dtype != b || !is_fp8(problem->precision))) ||
+    if (is_fp8(a) != is_fp8(problem->precision) ||
+        (is_fp8(a) && (problem->a.dtype != a || problem->b.dtype != b)) ||
         (problem->precision == Precision::tf32) != is_tf32) {
         return std::string("multiplies ") + (is_tf32 ? "tf32" : name(a)) + " by " +
                (is_tf32 ? "tf32" : name(b)) + ", the problem asks for precision " +
                name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
                name(problem->b.dtype);
     }
-    if (is_blockwise(problem->scale_a.kind) || is_blockwise(problem->scale_b.kind)) {
-        return "has no scales of blocks";
+    if (!Row::promoted &&
+        (is_blockwise(problem->scale_a.kind) || is_blockwise(problem->scale_b.kind))) {
+        return "sums all of K before it scales, the problem has scales of blocks";
+    }
+    if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
+        return std::string("accumulates in ") + name(accumulate<Row>()) +
+               ", where others that do what the problem asks for give other bits";
     }
     return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);
@@ -124,13 +129,22 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     }
 }
 
-// Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of 128
-// bytes lies across two.
 template <class Row>
-constexpr OperandNeeds kNeeds = {
-    false, 16, true, 128, is_fp8(dtype_of<typename Row::ElementA>()), !Row::any_major};
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.tensor_map = true;
+    // Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of
+    // 128 bytes lies across two.
+    needs.packed_row_bytes = 128;
+    needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
+    needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32;
+    needs.k_major = !Row::any_major;
+    return needs;
+}
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds<id>, rejects<id>, schedule<id>, launch<id>},
+#define TCGEMM_ROW(id, ...) \
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
     TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW) TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };

@@ -30,8 +30,8 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
             ptx::init_barrier(shared.full(stage), 1);
             ptx::init_barrier(shared.empty(stage), kWarps << params.cluster_log2);
         }
-        for (int group = 0; group < Policy::kGroups; ++group) {
-            ptx::init_barrier(shared.turn(group), kWarps);
+        for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
+            ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
         }
         for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
             ptx::init_barrier(shared.loaded(0, i), 1);
@@ -52,7 +52,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     using Sum = std::conditional_t<kScaled, float, typename Policy::Sum>;
     const int group = Policy::kPingPong ? consumer : 0;
     const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
-    Multiplier<Policy> multiplier(params, shared, group, row);
+    Multiplier<Policy> multiplier(params, shared, consumer, row);
     TileStore<Policy, Epilogue, Sum> store(params, epilogue, shared, consumer, row);
 
     WorkList<Policy> list(params);
@@ -65,7 +65,15 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         const Work work = list.decode(index);
         typename Policy::Sums sums;
         store.prefetch(work);
-        multiplier.run(work.blocks, sums);
+        if constexpr (Policy::kPromoted && kScaled) {
+            if (params.has_block_scales) {
+                multiplier.run(work.blocks, sums, BlockScales<Policy>(params, work, row));
+            } else {
+                multiplier.run(work.blocks, sums);
+            }
+        } else {
+            multiplier.run(work.blocks, sums);
+        }
         if constexpr (Policy::kSplits) {
             if (params.split.in_cluster) {
                 ClusterSplit<Policy>(params, shared).run(work, consumer, sums);

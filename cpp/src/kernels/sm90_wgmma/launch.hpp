@@ -17,6 +17,7 @@ struct RowInfo {
     int consumers;  // warpgroups
     bool ping_pong;
     int blocks_per_sm;
+    int least_n;  // columns that an instruction works on at least; see Policy
     bool splits;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
@@ -25,17 +26,12 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm, Row::splits,
-            Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
+    return {Row::tile,   Row::consumers, Row::ping_pong,        Row::blocks_per_sm, Row::least_n,
+            Row::splits, Row::start_us,  Row::k_block_alone_us, Row::k_block_us,    Row::tile_us};
 }
 
-// K in parts, and who adds them up; see KSplit.
-struct Split {
-    int count = 1;
-    bool in_cluster = false;
-};
-
-// How the tiles of a product are dealt out; a pure function of what is given.
+// How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
+// was chosen counts: the parts of K and the columns of tiles.
 struct Arrangement {
     int cluster = 1;                   // blocks along M that share B
     std::int64_t clusters_m, tiles_n;  // of a matrix
@@ -47,7 +43,7 @@ struct Arrangement {
     }
 };
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, const Split& split, int sm_count);
+                    std::int64_t batches, const Schedule& schedule, int sm_count);
 
 // Whether the copy engine can store D, or load C, as far as strides and sizes tell.
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,

@@ -1,9 +1,11 @@
 // The two roles of the main loop: one thread keeps the ring of stages full, warpgroups multiply.
 #pragma once
 
+#include "core/math.hpp"
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/device/ptx/wgmma.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
+#include "kernels/sm90_wgmma/scales.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -106,22 +108,26 @@ class Producer {
 
 template <class Policy>
 class Multiplier {
-    using Mma = ptx::Wgmma<typename Policy::ElementA, typename Policy::ElementB,
-                           typename Policy::Accumulator, Policy::kBlockN,
-                           Policy::a_major == Major::mn, Policy::b_major == Major::mn>;
+    template <int kWidth>
+    using MmaOf = ptx::Wgmma<typename Policy::ElementA, typename Policy::ElementB,
+                             typename Policy::Accumulator, kWidth, Policy::a_major == Major::mn,
+                             Policy::b_major == Major::mn>;
+    using Mma = MmaOf<Policy::kBlockN>;
     static constexpr bool kHalf = sizeof(typename Policy::Accumulator) == 2;
     using Register = std::conditional_t<kHalf, std::uint32_t, typename Policy::Sum>;
     static constexpr int kSubtiles = Policy::kSubtiles;
+    static constexpr int kBlocksPerSum = kPromotedK / Policy::kBlockK;
 
    public:
     using Sums = typename Policy::Sums;
 
     // `row`: the warpgroup's first, within the tile.
-    __device__ Multiplier(const Params& params, SharedMemory<Policy> shared, int group, int row)
+    __device__ Multiplier(const Params& params, SharedMemory<Policy> shared, int consumer, int row)
         : shared_(shared),
           a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
           b_(shared.b(0), kSlabBytes),
-          group_(group) {
+          consumer_(consumer),
+          width_(params.n_step) {
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases_;
@@ -133,20 +139,15 @@ class Multiplier {
         at_.skip((blocks + Policy::kBlocksPerStage - 1) / Policy::kBlocksPerStage);
     }
 
-    // sums = A B over `blocks` k-blocks.
-    __device__ __forceinline__ void run(int blocks, Sums& sums) {
+    // sums = A B over `blocks` k-blocks. `scales`: BlockScales, of a promoted product.
+    template <class... Scales>
+    __device__ __forceinline__ void run(int blocks, Sums& sums, Scales... scales) {
         if constexpr (Policy::kPromoted) {
-            constexpr int kBlocksPerSum = kPromotedK / Policy::kBlockK;
-            Register partial[kSubtiles][Mma::kRegisters];
-            clear(partial);
             clear(sums);
-            for (int done = 0; done < blocks; done += kBlocksPerSum) {
-                multiply(min(kBlocksPerSum, blocks - done), partial);
-#pragma unroll
-                for (int s = 0; s < kSubtiles; ++s) {
-#pragma unroll
-                    for (int i = 0; i < Mma::kRegisters; ++i) sums[s][i] += partial[s][i];
-                }
+            if constexpr (sizeof...(scales) == 0 && Policy::kPromotesInTurns) {
+                promote_in_turns(blocks, sums);
+            } else {
+                promote(blocks, sums, scales...);
             }
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
@@ -179,11 +180,83 @@ class Multiplier {
         }
     }
 
-    // acc = A B; left alone where there are no blocks. A stage's wgmma are at work while those of
-    // the next are issued; then it is released.
+    template <class... Scales>
+    __device__ __forceinline__ void promote(int blocks, Sums& sums, Scales&... scales) {
+        Sums partial;
+        clear(partial);
+        for (int done = 0; done < blocks; done += kBlocksPerSum) {
+            (scales.load(done), ...);
+            multiply(min(kBlocksPerSum, blocks - done), partial);
+            if constexpr (sizeof...(scales) > 0) {
+                (scales.add(sums, partial), ...);
+            } else {
+                add(sums, partial);
+            }
+        }
+    }
+
+    // With partial sums in two sets of registers, in turns: one is added up while the tensor cores
+    // work on the other.
+    __device__ __forceinline__ void promote_in_turns(int blocks, Sums& sums) {
+        if (blocks == 0) return;
+        Sums even, odd;
+        clear(even);
+        clear(odd);
+        int done = 0, previous = at_.stage;
+        const auto next_sum = [&](Sums& current, Sums& other) {
+#pragma unroll
+            for (int i = 0; i < kBlocksPerSum; ++i) {
+                if (i > 0 && done == blocks) break;
+                ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+                ptx::wgmma_fence();
+                multiply_block<Mma>(0, i > 0, current);
+                ptx::wgmma_commit();
+                ptx::wgmma_wait<1>();
+                if (done > 0) release(previous);
+                if (i == 0 && done > 0) add(sums, other);
+                previous = at_.stage;
+                at_.advance();
+                ++done;
+            }
+        };
+        while (true) {
+            next_sum(even, odd);
+            if (done == blocks) break;
+            next_sum(odd, even);
+            if (done == blocks) break;
+        }
+        ptx::wgmma_wait<0>();
+        release(previous);
+        const bool last_is_even = divide_up(blocks, kBlocksPerSum) % 2 == 1;
+        last_is_even ? add(sums, even) : add(sums, odd);
+    }
+
+    // What the tensor cores have written.
+    __device__ __forceinline__ static void add(Sums& sums, Sums& partial) {
+#pragma unroll
+        for (int s = 0; s < kSubtiles; ++s) {
+            ptx::fence_registers(partial[s]);
+#pragma unroll
+            for (int i = 0; i < Mma::kRegisters; ++i) sums[s][i] += partial[s][i];
+        }
+    }
+
+    // acc = A B; left alone where there are no blocks. Instructions are as wide as the tile's
+    // columns need.
+    template <int kWidth = Policy::kBlockN>
     __device__ __forceinline__ void multiply(int blocks,
                                              Register (&acc)[kSubtiles][Mma::kRegisters]) {
-        if (blocks == 0) return;
+        if constexpr (kWidth > Policy::kLeastN) {
+            constexpr int kNarrower = kWidth - kWidthStep;
+            if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
+        }
+        if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
+    }
+
+    // A stage's wgmma are at work while those of the next are issued; then it is released.
+    template <class MmaOfWidth>
+    __device__ __forceinline__ void multiply_stages(int blocks,
+                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         wait_for_turn();
         int previous = at_.stage;
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
@@ -191,7 +264,7 @@ class Multiplier {
             ptx::wgmma_fence();
 #pragma unroll
             for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block(block, done > 0, acc);
+                multiply_block<MmaOfWidth>(block, done > 0, acc);
             }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
@@ -206,6 +279,7 @@ class Multiplier {
         release(previous);
     }
 
+    template <class MmaOfWidth>
     __device__ __forceinline__ void multiply_block(int block, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
@@ -216,10 +290,10 @@ class Multiplier {
         for (int step = 0; step < kRowBytes / kMmaKBytes; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                Mma::run(acc[s],
-                         a_.at(stage + block * Policy::kBytesA + s * kSlabBytes + step * kStepA),
-                         b_.at(stage + block * Policy::kBytesB + step * kStepB),
-                         accumulate || block > 0 || step > 0);
+                MmaOfWidth::run(
+                    acc[s], a_.at(stage + block * Policy::kBytesA + s * kSlabBytes + step * kStepA),
+                    b_.at(stage + block * Policy::kBytesB + step * kStepB),
+                    accumulate || block > 0 || step > 0);
             }
         }
     }
@@ -229,7 +303,7 @@ class Multiplier {
     // the tensor cores finish one tile before they begin the next. The first turn is group 0's.
     __device__ void wait_for_turn() {
         if constexpr (Policy::kPingPong) {
-            ptx::wait_for_phase(shared_.turn(group_), (turns_ & 1) ^ (group_ == 0));
+            ptx::wait_for_phase(shared_.turn(consumer_), (turns_ & 1) ^ (consumer_ == 0));
             ++turns_;
         }
     }
@@ -237,7 +311,7 @@ class Multiplier {
     __device__ void pass_turn() {
         if constexpr (Policy::kPingPong) {
             if (threadIdx.x % 32 == 0) {
-                ptx::arrive(shared_.turn(group_ ^ 1));
+                ptx::arrive(shared_.turn(consumer_ ^ 1));
             }
         }
     }
@@ -249,7 +323,8 @@ class Multiplier {
 
     SharedMemory<Policy> shared_;
     ptx::MatrixDescriptor a_, b_;  // of stage 0
-    int group_, turns_ = 0;
+    int consumer_, turns_ = 0;
+    const int& width_;  // columns of a tile
     bool releases_;
     std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of
     RingPosition<Policy::kStages> at_;

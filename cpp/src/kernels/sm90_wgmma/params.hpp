@@ -60,6 +60,7 @@ struct Params {
     epilogue::Linear<std::int32_t> integers;
     epilogue::Scaled scaled;
     bool is_scaled = false;
+    bool has_block_scales = false;  // for each block of kScaleBlock k
 
     int cluster() const { return split.in_cluster ? split.count : 1 << cluster_log2; }  // blocks
 
@@ -68,7 +69,8 @@ struct Params {
           epilogue(product),
           integers(product.d.dtype == DType::i32 ? product : GemmArgs()),
           scaled(product),
-          is_scaled(product.scales != nullptr) {}
+          is_scaled(product.scales != nullptr),
+          has_block_scales(is_scaled && (scaled.scales.a.along_k || scaled.scales.b.along_k)) {}
 };
 
 }  // namespace tcgemm::sm90_wgmma

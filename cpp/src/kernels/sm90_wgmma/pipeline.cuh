@@ -25,9 +25,10 @@ __device__ __forceinline__ int thread_in_warpgroup() {
 template <class Policy>
 struct SharedMemory {
     static constexpr int kStages = Policy::kStages, kConsumers = Policy::kConsumers;
+    static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     static constexpr int kBytes = kStages * Policy::kStageBytes +
                                   kConsumers * kStagings * kStagingBytes +
-                                  (2 * kStages + Policy::kGroups + kConsumers * kStagings) * 8;
+                                  (2 * kStages + kTurns + kConsumers * kStagings) * 8;
     std::uint32_t base;
 
     __device__ std::uint32_t a(int stage, int block = 0) const {
@@ -42,11 +43,11 @@ struct SharedMemory {
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
     __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }
     __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
-    // Ping-pong: it is this group's turn to go on through the ring.
-    __device__ std::uint32_t turn(int group) const { return empty(kStages + group); }
+    // It is this warpgroup's turn to go on through the ring.
+    __device__ std::uint32_t turn(int consumer) const { return empty(kStages + consumer); }
     // A staging has its box of C.
     __device__ std::uint32_t loaded(int consumer, int staging) const {
-        return turn(Policy::kGroups + consumer * kStagings + staging);
+        return turn(kTurns + consumer * kStagings + staging);
     }
 };
 

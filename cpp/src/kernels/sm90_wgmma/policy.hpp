@@ -16,6 +16,7 @@ inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
 inline constexpr int kMmaM = 64;
 // Where m or n are contiguous, which only 16-bit elements can be: of a box and of an instruction.
 inline constexpr int kBoxMn = 64, kMmaK = 16;
+inline constexpr int kWidthStep = 16;   // columns: widths of instructions that there are loops for
 inline constexpr int kWarpgroup = 128;  // threads
 
 // Bytes of shared memory of an SM, dealt out to its blocks. A quarter megabyte less the reserve of
@@ -40,6 +41,7 @@ struct Policy {
     static constexpr int kBlockK = kRowBytes / sizeof(ElementA);
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
+    static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
     static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
     static constexpr int kBlocksPerSm = Row::blocks_per_sm;
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
@@ -69,6 +71,10 @@ struct Policy {
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
+
+    // Promoted: registers for two partial sums besides the sum.
+    static constexpr bool kPromotesInTurns =
+        kPromoted && 3 * kRows * kBlockN / kWarpgroup + 45 <= kConsumerRegisters;
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
     // Besides accumulators, addresses take about 50 registers.

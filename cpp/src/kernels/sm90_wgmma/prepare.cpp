@@ -57,6 +57,7 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
                 BoxPlan& plan, CUtensorMap& map) {
     runtime::TensorMapShape shape = major == Major::k ? matrix_shape(view, args.k, mn, mn_stride)
                                                       : matrix_shape(view, mn, args.k, k_stride);
+    shape.to_tf32 = view.dtype == DType::f32;
     add_batch(args, view, shape, plan.batch_mask);
     if (major == Major::k) {  // one box for each share, no longer than the matrix
         const auto needed = static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8)));
@@ -103,10 +104,9 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
-    // A box of the store may not reach into the next tile, and of a narrow one single elements are
-    // stored sooner than rows. Reducers store by themselves.
-    const bool whole = params.n_step * size_of(args.d.dtype) % 128 == 0;
-    if (params.split.count > 1 || !whole) return;
+    // Of a tile that is narrower than a box single elements are stored sooner. Reducers store by
+    // themselves.
+    if (params.split.count > 1 || params.n_step * size_of(args.d.dtype) < 128) return;
     if (!reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) params.store = Store::rows;
     if (!can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) return;
     params.store = Store::tensor;
@@ -130,25 +130,25 @@ bool can_store_rows(DType dtype, std::int64_t col_stride) {
 }
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, const Split& split, int sm_count) {
+                    std::int64_t batches, const Schedule& schedule, int sm_count) {
     const TileConfig& tile = row.tile;
     const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
     result.k_blocks = divide_up(k, tile.block_k);
-    result.n_step = tile.block_n;
-    result.tiles_n = divide_up(n, tile.block_n);
+    result.n_step = schedule.tile_n > 0 ? schedule.tile_n : tile.block_n;
+    result.tiles_n = divide_up(n, result.n_step);
     const std::int64_t tiles = tiles_m * result.tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
     // of tiles wait for B from memory; elsewhere it loses up to 2 %.
     constexpr int kManyTiles = 512;
-    const bool gains = split.count > 1       ? !split.in_cluster && tiles_m % 2 == 0
+    const bool gains = schedule.split_k > 1  ? !schedule.in_cluster && tiles_m % 2 == 0
                        : tiles >= kManyTiles ? tiles_m % 2 == 0
                                              : tiles_m == 2 && tile.block_m == kMmaM;
     if (gains && tile.block_n >= 128) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
-    if (m <= kMmaM && batches == 1 && split.count == 1) {
+    if (m <= kMmaM && batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm, 1);
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
@@ -180,8 +180,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
                  Major b_major, int sm_count) {
     const TileConfig& tile = row.tile;
     const int parts = schedule.split_k;
-    const Arrangement arrangement = arrange(row, args.m, args.n, args.k, args.batch.count,
-                                            {parts, schedule.in_cluster}, sm_count);
+    const Arrangement arrangement =
+        arrange(row, args.m, args.n, args.k, args.batch.count, schedule, sm_count);
     Prepared prepared{Params(args), 0};
     Params& params = prepared.params;
     const int cluster = arrangement.cluster;

@@ -18,7 +18,6 @@ namespace tcgemm::sm90_wgmma {
 // clang-format off
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
     ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
-    ROW(type##_128x192, T, T, float, false, 128, 192, 2, false, 1, 3.3, 0.465, 0.54, 1.6)               \
     ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)              \
     ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)              \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
@@ -29,26 +28,28 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
     TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
-#if defined(TCGEMM_SM90_K_MAJOR)  // see CMakeLists.txt
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x128, A, B, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)        \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 1.9, 0.36, 0.50, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
 // All others, with contiguous k.
-#define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
+#define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
-    TCGEMM_SM90_WGMMA_FP8(ROW, e4m3_e5m2, device::E4M3, device::E5M2)                                  \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e4m3_e5m2, device::E4M3, device::E5M2)
+#define TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2_e4m3, device::E5M2, device::E4M3)                                  \
-    TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)                                       \
+    TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
+#define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
     ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
     ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7) \
     ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)           \
     ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
     ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
-#else
-#define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)
-#endif
+#define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
+    TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
+    TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \
+    TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)
 // clang-format on
 
 #define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
@@ -66,6 +67,11 @@ namespace tcgemm::sm90_wgmma {
                                             (1 + consumer_count) * kWarpgroup};                 \
         static constexpr bool promoted = promotes, ping_pong = pingpong;                        \
         static constexpr bool any_major = sizeof(A) == 2; /* the others: contiguous k */        \
+        /* Half a tile or less: the next smaller tile is for that. */                           \
+        static constexpr int least_n =                                                          \
+            block_n < 256 || !any_major || std::is_same_v<accumulator, __half>                  \
+                ? block_n                                                                       \
+                : block_n / 2 + kWidthStep;                                                     \
         static constexpr bool splits = any_major, scales = sizeof(A) == 1;                      \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \
         static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,  \

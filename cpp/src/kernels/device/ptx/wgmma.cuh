@@ -58,40 +58,53 @@ struct MatrixDescriptor {
 
 // Registers of an accumulator: float, int, or two halves in 32 bits. Lane i of warp w holds
 // rows 16 w + i / 4 and 8 below; register 4 j + r (of floats): column 8 j + 2 (i % 4) + r % 2, row
-// r / 2. kTransA, kTransB: MN-major. `accumulate` = false: D = A B.
+// r / 2. kTransA, kTransB: MN-major. `accumulate` = false: D = A B. Of a longer array, run() takes
+// the first kRegisters.
 template <class ElementA, class ElementB, class Accumulator, int N, bool kTransA, bool kTransB>
 struct Wgmma;
 
 // clang-format off
-#define TCGEMM_REGISTERS_0_31 \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, " \
-    "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define TCGEMM_REGISTERS_32_63 \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TCGEMM_REGISTERS_64_95 \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define TCGEMM_REGISTERS_96_127 \
-    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, " \
-    "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, " \
-    "%123, %124, %125, %126, %127"
-#define TCGEMM_REGISTERS_32 TCGEMM_REGISTERS_0_31
-#define TCGEMM_REGISTERS_64 TCGEMM_REGISTERS_32 ", " TCGEMM_REGISTERS_32_63
-#define TCGEMM_REGISTERS_96 TCGEMM_REGISTERS_64 ", " TCGEMM_REGISTERS_64_95
-#define TCGEMM_REGISTERS_128 TCGEMM_REGISTERS_96 ", " TCGEMM_REGISTERS_96_127
-#define TCGEMM_OPERANDS_8(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
-#define TCGEMM_OPERANDS_32(c, i) TCGEMM_OPERANDS_8(c, i), TCGEMM_OPERANDS_8(c, i + 8), TCGEMM_OPERANDS_8(c, i + 16), TCGEMM_OPERANDS_8(c, i + 24)
-#define TCGEMM_OPERANDS_64(c, i) TCGEMM_OPERANDS_32(c, i), TCGEMM_OPERANDS_32(c, i + 32)
-#define TCGEMM_OPERANDS_96(c, i) TCGEMM_OPERANDS_64(c, i), TCGEMM_OPERANDS_32(c, i + 64)
-#define TCGEMM_OPERANDS_128(c, i) TCGEMM_OPERANDS_64(c, i), TCGEMM_OPERANDS_64(c, i + 64)
+#define TCGEMM_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define TCGEMM_REGISTERS_16 TCGEMM_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define TCGEMM_REGISTERS_24 TCGEMM_REGISTERS_16 ", %16, %17, %18, %19, %20, %21, %22, %23"
+#define TCGEMM_REGISTERS_32 TCGEMM_REGISTERS_24 ", %24, %25, %26, %27, %28, %29, %30, %31"
+#define TCGEMM_REGISTERS_40 TCGEMM_REGISTERS_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define TCGEMM_REGISTERS_48 TCGEMM_REGISTERS_40 ", %40, %41, %42, %43, %44, %45, %46, %47"
+#define TCGEMM_REGISTERS_56 TCGEMM_REGISTERS_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define TCGEMM_REGISTERS_64 TCGEMM_REGISTERS_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define TCGEMM_REGISTERS_72 TCGEMM_REGISTERS_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define TCGEMM_REGISTERS_80 TCGEMM_REGISTERS_72 ", %72, %73, %74, %75, %76, %77, %78, %79"
+#define TCGEMM_REGISTERS_88 TCGEMM_REGISTERS_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define TCGEMM_REGISTERS_96 TCGEMM_REGISTERS_88 ", %88, %89, %90, %91, %92, %93, %94, %95"
+#define TCGEMM_REGISTERS_104 TCGEMM_REGISTERS_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define TCGEMM_REGISTERS_112 TCGEMM_REGISTERS_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define TCGEMM_REGISTERS_120 TCGEMM_REGISTERS_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
+#define TCGEMM_REGISTERS_128 TCGEMM_REGISTERS_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
+#define TCGEMM_OPERANDS_8_FROM(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
+#define TCGEMM_OPERANDS_8(c) TCGEMM_OPERANDS_8_FROM(c, 0)
+#define TCGEMM_OPERANDS_16(c) TCGEMM_OPERANDS_8(c), TCGEMM_OPERANDS_8_FROM(c, 8)
+#define TCGEMM_OPERANDS_24(c) TCGEMM_OPERANDS_16(c), TCGEMM_OPERANDS_8_FROM(c, 16)
+#define TCGEMM_OPERANDS_32(c) TCGEMM_OPERANDS_24(c), TCGEMM_OPERANDS_8_FROM(c, 24)
+#define TCGEMM_OPERANDS_40(c) TCGEMM_OPERANDS_32(c), TCGEMM_OPERANDS_8_FROM(c, 32)
+#define TCGEMM_OPERANDS_48(c) TCGEMM_OPERANDS_40(c), TCGEMM_OPERANDS_8_FROM(c, 40)
+#define TCGEMM_OPERANDS_56(c) TCGEMM_OPERANDS_48(c), TCGEMM_OPERANDS_8_FROM(c, 48)
+#define TCGEMM_OPERANDS_64(c) TCGEMM_OPERANDS_56(c), TCGEMM_OPERANDS_8_FROM(c, 56)
+#define TCGEMM_OPERANDS_72(c) TCGEMM_OPERANDS_64(c), TCGEMM_OPERANDS_8_FROM(c, 64)
+#define TCGEMM_OPERANDS_80(c) TCGEMM_OPERANDS_72(c), TCGEMM_OPERANDS_8_FROM(c, 72)
+#define TCGEMM_OPERANDS_88(c) TCGEMM_OPERANDS_80(c), TCGEMM_OPERANDS_8_FROM(c, 80)
+#define TCGEMM_OPERANDS_96(c) TCGEMM_OPERANDS_88(c), TCGEMM_OPERANDS_8_FROM(c, 88)
+#define TCGEMM_OPERANDS_104(c) TCGEMM_OPERANDS_96(c), TCGEMM_OPERANDS_8_FROM(c, 96)
+#define TCGEMM_OPERANDS_112(c) TCGEMM_OPERANDS_104(c), TCGEMM_OPERANDS_8_FROM(c, 104)
+#define TCGEMM_OPERANDS_120(c) TCGEMM_OPERANDS_112(c), TCGEMM_OPERANDS_8_FROM(c, 112)
+#define TCGEMM_OPERANDS_128(c) TCGEMM_OPERANDS_120(c), TCGEMM_OPERANDS_8_FROM(c, 120)
 
 // Registers first, then descriptor of A, of B, accumulate, kTransA, kTransB: `da` and so on are their places.
-#define TCGEMM_WGMMA(n, types, Element, Accumulator, Register, constraint, registers, da, db, acc, ta, tb)              \
+#define TCGEMM_WGMMA(n, registers, da, db, acc, ta, tb, types, Element, Accumulator, Register, constraint)              \
     template <bool kTransA, bool kTransB>                                                                               \
-    struct Wgmma<Element, Element, Accumulator, n, kTransA, kTransB> {                                                         \
+    struct Wgmma<Element, Element, Accumulator, n, kTransA, kTransB> {                                                  \
         static constexpr int kRegisters = registers;                                                                    \
-        __device__ __forceinline__ static void run(Register (&d)[registers], std::uint64_t a, std::uint64_t b,          \
+        template <int kSize>                                                                                            \
+        __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a, std::uint64_t b,              \
                                                    bool accumulate) {                                                   \
             asm volatile(                                                                                               \
                 "{\n"                                                                                                   \
@@ -100,67 +113,91 @@ struct Wgmma;
                 "  wgmma.mma_async.sync.aligned.m64n" #n "k16." types " {" TCGEMM_REGISTERS_##registers "},"            \
                 " %" #da ", %" #db ", accumulate, 1, 1, %" #ta ", %" #tb ";\n"                                          \
                 "}\n"                                                                                                   \
-                : TCGEMM_OPERANDS_##registers(constraint, 0)                                                            \
+                : TCGEMM_OPERANDS_##registers(constraint)                                                               \
                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{kTransA}), "n"(int{kTransB}));             \
         }                                                                                                               \
-    }
-
-TCGEMM_WGMMA(64, "f32.f16.f16", __half, float, float, "+f", 32, 32, 33, 34, 35, 36);
-TCGEMM_WGMMA(128, "f32.f16.f16", __half, float, float, "+f", 64, 64, 65, 66, 67, 68);
-TCGEMM_WGMMA(192, "f32.f16.f16", __half, float, float, "+f", 96, 96, 97, 98, 99, 100);
-TCGEMM_WGMMA(256, "f32.f16.f16", __half, float, float, "+f", 128, 128, 129, 130, 131, 132);
-TCGEMM_WGMMA(64, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 32, 32, 33, 34, 35, 36);
-TCGEMM_WGMMA(128, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 64, 64, 65, 66, 67, 68);
-TCGEMM_WGMMA(192, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 96, 96, 97, 98, 99, 100);
-TCGEMM_WGMMA(256, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f", 128, 128, 129, 130, 131, 132);
-TCGEMM_WGMMA(128, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 32, 32, 33, 34, 35, 36);
-TCGEMM_WGMMA(256, "f16.f16.f16", __half, __half, std::uint32_t, "+r", 64, 64, 65, 66, 67, 68);
-
+    };
 // K-major only. Behind the predicate: factors 1 of A and B, or nothing.
-#define TCGEMM_WGMMA_K(n, k, types, factors, ElementA, ElementB, Register, constraint, registers, da, db, acc)          \
+#define TCGEMM_WGMMA_K(n, registers, da, db, acc, ta, tb, types, factors, ElementA, ElementB, Register, constraint)     \
     template <>                                                                                                         \
     struct Wgmma<ElementA, ElementB, Register, n, false, false> {                                                       \
         static constexpr int kRegisters = registers;                                                                    \
-        __device__ __forceinline__ static void run(Register (&d)[registers], std::uint64_t a, std::uint64_t b,          \
+        template <int kSize>                                                                                            \
+        __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a, std::uint64_t b,              \
                                                    bool accumulate) {                                                   \
             asm volatile(                                                                                               \
                 "{\n"                                                                                                   \
                 "  .reg .pred accumulate;\n"                                                                            \
                 "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
-                "  wgmma.mma_async.sync.aligned.m64n" #n k "." types " {" TCGEMM_REGISTERS_##registers "},"             \
+                "  wgmma.mma_async.sync.aligned.m64n" #n types " {" TCGEMM_REGISTERS_##registers "},"                   \
                 " %" #da ", %" #db ", accumulate" factors ";\n"                                                         \
                 "}\n"                                                                                                   \
-                : TCGEMM_OPERANDS_##registers(constraint, 0)                                                            \
+                : TCGEMM_OPERANDS_##registers(constraint)                                                               \
                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                                   \
         }                                                                                                               \
-    }
-#define TCGEMM_WGMMA_K_TILES(k, types, factors, ElementA, ElementB, Register, constraint)                               \
-    TCGEMM_WGMMA_K(128, k, types, factors, ElementA, ElementB, Register, constraint, 64, 64, 65, 66);                   \
-    TCGEMM_WGMMA_K(256, k, types, factors, ElementA, ElementB, Register, constraint, 128, 128, 129, 130)
+    };
+// n and, with a register for two columns, the other numbers.
+#define TCGEMM_WIDTHS(ROW, ...)                         \
+    ROW(64, 32, 32, 33, 34, 35, 36, __VA_ARGS__)        \
+    ROW(80, 40, 40, 41, 42, 43, 44, __VA_ARGS__)        \
+    ROW(96, 48, 48, 49, 50, 51, 52, __VA_ARGS__)        \
+    ROW(112, 56, 56, 57, 58, 59, 60, __VA_ARGS__)       \
+    ROW(128, 64, 64, 65, 66, 67, 68, __VA_ARGS__)       \
+    ROW(144, 72, 72, 73, 74, 75, 76, __VA_ARGS__)       \
+    ROW(160, 80, 80, 81, 82, 83, 84, __VA_ARGS__)       \
+    ROW(176, 88, 88, 89, 90, 91, 92, __VA_ARGS__)       \
+    ROW(192, 96, 96, 97, 98, 99, 100, __VA_ARGS__)      \
+    ROW(208, 104, 104, 105, 106, 107, 108, __VA_ARGS__) \
+    ROW(224, 112, 112, 113, 114, 115, 116, __VA_ARGS__) \
+    ROW(240, 120, 120, 121, 122, 123, 124, __VA_ARGS__) \
+    ROW(256, 128, 128, 129, 130, 131, 132, __VA_ARGS__)
 
-TCGEMM_WGMMA_K_TILES("k8", "f32.tf32.tf32", ", 1, 1", Tf32, Tf32, float, "+f");
-TCGEMM_WGMMA_K_TILES("k32", "s32.s8.s8", "", std::int8_t, std::int8_t, std::int32_t, "+r");
-TCGEMM_WGMMA_K_TILES("k32", "f32.e4m3.e4m3", ", 1, 1", E4M3, E4M3, float, "+f");
-TCGEMM_WGMMA_K_TILES("k32", "f32.e4m3.e5m2", ", 1, 1", E4M3, E5M2, float, "+f");
-TCGEMM_WGMMA_K_TILES("k32", "f32.e5m2.e4m3", ", 1, 1", E5M2, E4M3, float, "+f");
-TCGEMM_WGMMA_K_TILES("k32", "f32.e5m2.e5m2", ", 1, 1", E5M2, E5M2, float, "+f");
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "f32.f16.f16", __half, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f")
+TCGEMM_WGMMA(256, 64, 64, 65, 66, 67, 68, "f16.f16.f16", __half, __half, std::uint32_t, "+r")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k8.f32.tf32.tf32", ", 1, 1", Tf32, Tf32, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.s32.s8.s8", "", std::int8_t, std::int8_t, std::int32_t, "+r")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e4m3.e4m3", ", 1, 1", E4M3, E4M3, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e4m3.e5m2", ", 1, 1", E4M3, E5M2, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e5m2.e4m3", ", 1, 1", E5M2, E4M3, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e5m2.e5m2", ", 1, 1", E5M2, E5M2, float, "+f")
 // clang-format on
 
 #undef TCGEMM_WGMMA
 #undef TCGEMM_WGMMA_K
-#undef TCGEMM_WGMMA_K_TILES
-#undef TCGEMM_REGISTERS_0_31
-#undef TCGEMM_REGISTERS_32_63
-#undef TCGEMM_REGISTERS_64_95
-#undef TCGEMM_REGISTERS_96_127
+#undef TCGEMM_WIDTHS
+#undef TCGEMM_REGISTERS_8
+#undef TCGEMM_REGISTERS_16
+#undef TCGEMM_REGISTERS_24
 #undef TCGEMM_REGISTERS_32
+#undef TCGEMM_REGISTERS_40
+#undef TCGEMM_REGISTERS_48
+#undef TCGEMM_REGISTERS_56
 #undef TCGEMM_REGISTERS_64
+#undef TCGEMM_REGISTERS_72
+#undef TCGEMM_REGISTERS_80
+#undef TCGEMM_REGISTERS_88
 #undef TCGEMM_REGISTERS_96
+#undef TCGEMM_REGISTERS_104
+#undef TCGEMM_REGISTERS_112
+#undef TCGEMM_REGISTERS_120
 #undef TCGEMM_REGISTERS_128
 #undef TCGEMM_OPERANDS_8
+#undef TCGEMM_OPERANDS_16
+#undef TCGEMM_OPERANDS_24
 #undef TCGEMM_OPERANDS_32
+#undef TCGEMM_OPERANDS_40
+#undef TCGEMM_OPERANDS_48
+#undef TCGEMM_OPERANDS_56
 #undef TCGEMM_OPERANDS_64
+#undef TCGEMM_OPERANDS_72
+#undef TCGEMM_OPERANDS_80
+#undef TCGEMM_OPERANDS_88
 #undef TCGEMM_OPERANDS_96
+#undef TCGEMM_OPERANDS_104
+#undef TCGEMM_OPERANDS_112
+#undef TCGEMM_OPERANDS_120
 #undef TCGEMM_OPERANDS_128
+#undef TCGEMM_OPERANDS_8_FROM
 
 }  // namespace tcgemm::device::ptx

@@ -3,5 +3,5 @@
 
 namespace tcgemm::sm90_wgmma {
 #define TCGEMM_ROW(id, ...) TCGEMM_INSTANTIATE_ROW(id, k, k)
-TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
+TCGEMM_SM90_WGMMA_E4M3_ROWS(TCGEMM_ROW)
 }  // namespace tcgemm::sm90_wgmma

@@ -1,0 +1,130 @@
+// Scales of A and B (see epilogue/scaled.hpp): on partial sums, in the main loop, where they differ
+// along K; otherwise on the sums of a tile.
+#pragma once
+
+#include "kernels/epilogue/scaled.hpp"
+#include "kernels/sm90_wgmma/pipeline.cuh"
+
+namespace tcgemm::sm90_wgmma {
+
+// Where a thread's sums lie in D; see ptx::Wgmma. Behind the matrix and the tile there are no
+// scales.
+template <class Policy>
+struct ThreadPlace {
+    static constexpr int kRows = 2 * Policy::kSubtiles, kEights = Policy::kBlockN / 8;
+    int row, col;  // the first
+    int last_row, last_col;
+
+    __device__ ThreadPlace(const Params& params, const Work& work, int warpgroup_row)
+        : last_row(static_cast<int>(params.args.m - 1)), last_col(work.n_end - 1) {
+        const int thread = thread_in_warpgroup();
+        row = work.m + warpgroup_row + thread / 32 * 16 + thread % 32 / 4;
+        col = work.n + thread % 4 * 2;
+    }
+    // Row i of kRows, element e of the pair in eight columns `eight` of kEights.
+    __device__ int row_at(int i) const { return min(row + i / 2 * kMmaM + i % 2 * 8, last_row); }
+    __device__ int col_at(int eight, int e) const { return min(col + eight * 8 + e, last_col); }
+};
+
+// The scales of A or B of the work's batch; null: 1 everywhere, or none of this kind.
+__device__ __forceinline__ const float* scales_of(const Params& params, const Work& work,
+                                                  const ScaleView& view, bool along_k) {
+    if (view.data == nullptr || view.along_k != along_k) return nullptr;
+    return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch);
+}
+
+// Scales of blocks of kScaleBlock k, which partial sums of FP8 operands are multiplied by.
+template <class Policy>
+class BlockScales {
+    using Place = ThreadPlace<Policy>;
+    using Sums = typename Policy::Sums;
+
+   public:
+    __device__ BlockScales(const Params& params, const Work& work, int row)
+        : views_(params.scaled.scales),
+          at_(params, work, row),
+          a_(scales_of(params, work, views_.a, true)),
+          b_(scales_of(params, work, views_.b, true)),
+          cols_differ_(b_ != nullptr && (views_.b.outer_block == 1 ||
+                                         work.n / kScaleBlock != at_.last_col / kScaleBlock)) {}
+
+    // Before the block is multiplied: nothing waits for the loads here.
+    __device__ __forceinline__ void load(int k_block) {
+        k_block_ = k_block;
+#pragma unroll
+        for (int i = 0; i < Place::kRows; ++i) {
+            rows_[i] = a_ != nullptr ? a_[place(views_.a, at_.row_at(i), k_block)] : 1.0f;
+        }
+        all_cols_ =
+            b_ == nullptr || cols_differ_ ? 1.0f : b_[place(views_.b, at_.last_col, k_block)];
+    }
+
+    __device__ __forceinline__ void add(Sums& sums, const Sums& partial) {
+#pragma unroll
+        for (int i = 0; i < Place::kRows; ++i) rows_[i] *= all_cols_;
+#pragma unroll
+        for (int eight = 0; eight < Place::kEights; ++eight) {
+            float cols[2] = {1.0f, 1.0f};  // of all there are too many for registers
+            if (cols_differ_) {
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    cols[e] = b_[place(views_.b, at_.col_at(eight, e), k_block_)];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < 4 * Policy::kSubtiles; ++i) {
+                float& sum = sums[i / 4][eight * 4 + i % 4];
+                sum += partial[i / 4][eight * 4 + i % 4] * (rows_[i / 2] * cols[i % 2]);
+            }
+        }
+    }
+
+   private:
+    __device__ static std::int64_t place(const ScaleView& view, int outer, int k_block) {
+        const int number = view.outer_block != 1 ? outer / kScaleBlock : outer;
+        return number * view.outer_stride + k_block * view.k_stride;
+    }
+
+    const ScaleArgs& views_;
+    Place at_;
+    const float *a_, *b_;
+    bool cols_differ_;  // within the tile
+    int k_block_ = 0;
+    float rows_[Place::kRows], all_cols_ = 1.0f;
+};
+
+// Sums of whole numbers or FP8 with alpha and those scales of A and B applied that are the same
+// along K; the rest is Rescaled's.
+template <class Policy>
+__device__ __forceinline__ void apply_scales(const Params& params, const Work& work, int row,
+                                             const typename Policy::Sums& sums,
+                                             float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
+    using Place = ThreadPlace<Policy>;
+    const ScaleArgs& scales = params.scaled.scales;
+    const Place at(params, work, row);
+    const float* const of_a = scales_of(params, work, scales.a, false);
+    const float* const of_b = scales_of(params, work, scales.b, false);
+    float scale_a[Place::kRows];
+#pragma unroll
+    for (int i = 0; i < Place::kRows; ++i) {
+        scale_a[i] = of_a != nullptr ? of_a[at.row_at(i) * scales.a.outer_stride] : 1.0f;
+    }
+#pragma unroll
+    for (int eight = 0; eight < Place::kEights; ++eight) {
+        // Few at a time: there are no registers for all columns' scales.
+        if (eight % 4 == 0) asm volatile("" ::: "memory");
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            const float scale_b =
+                of_b != nullptr ? of_b[at.col_at(eight, e) * scales.b.outer_stride] : 1.0f;
+#pragma unroll
+            for (int i = 0; i < Place::kRows; ++i) {
+                const int sum = eight * 4 + i % 2 * 2 + e;
+                scaled[i / 2][sum] = params.scaled.alpha * static_cast<float>(sums[i / 2][sum]) *
+                                     (scale_a[i] * scale_b);
+            }
+        }
+    }
+}
+
+}  // namespace tcgemm::sm90_wgmma
