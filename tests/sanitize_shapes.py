@@ -56,23 +56,26 @@ def products(lab, mode, split_k):
 def scaled_products(lab):
     """FP8 and int8 with scales of each kind, to each result."""
     rng = np.random.default_rng(2)
-    for operand, out in (("float8_e4m3fn", "float8_e5m2"), ("int8", "float16")):
+    fp8 = ("float8_e4m3fn", "float8_e5m2")
+    modes = [(x, y, y, how, by_block) for x in fp8 for y in fp8
+             for how in ("promoted", "fast") for by_block in (True, False)]  # fmt: skip
+    for of_a, of_b, out, accumulate, by_block in (*modes, ("int8", "int8", "float16", None, False)):
         for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300))):
-            a = round_to(rng.integers(-4, 4, (m, k)), operand)
-            b = round_to(rng.integers(-4, 4, (k, n)), operand)
+            a = round_to(rng.integers(-4, 4, (m, k)), of_a)
+            b = round_to(rng.integers(-4, 4, (k, n)), of_b)
             c = round_to(rng.integers(-8, 8, (m, n)), out)
-            blocks = -(-k // 128) if operand != "int8" else 1
+            blocks = -(-k // 128) if by_block else 1
             scales = {
                 "scale_a": rng.uniform(0.5, 2, (m, blocks)).astype(np.float32),
                 "scale_b": rng.uniform(0.5, 2, (1, n)).astype(np.float32),
                 "scale_d": np.full((1, 1), 0.125, np.float32),
             }
             layouts = {"a": LAYOUTS[index % 5], "b": LAYOUTS[(index + 1) % 5]}
-            how = {"out_dtype": out, "scales": scales, "layouts": layouts}
+            how = {"out_dtype": out, "scales": scales, "layouts": layouts, "accumulate": accumulate}
             try:
                 used, _ = scaled.run(lab, a, b, **how)
             except tcgemm.NoKernelError:
-                break  # the kernel is for the other
+                break  # the kernel is for others
             scaled.check(lab, a, b, c=c, alpha=2, beta=-1, **how)
             yield used
 

@@ -58,6 +58,9 @@ def test_kernel_names_are_unique_and_begin_with_their_family():
         assert kernel["name"].startswith(kernel["family"])
 
 
+FP8 = ("float8_e4m3fn", "float8_e5m2")
+
+
 def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
     """Every kernel of the family multiplies right, not only those that selection prefers."""
     rng = np.random.default_rng(5)
@@ -75,14 +78,18 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
                         continue
                     assert done.kernel == kernel
                     ran.add(kernel)
-        for operand, out in (("int8", "float32"), ("float8_e4m3fn", "float8_e5m2")):
-            a = round_to(rng.integers(-1, 1, (70, 300), endpoint=True), operand)
-            b = round_to(rng.integers(-1, 1, (300, 65), endpoint=True), operand)
+        for of_a, of_b, out, accumulate in (
+            ("int8", "int8", "float32", None),
+            *((x, y, y, how) for x in FP8 for y in FP8 for how in ("promoted", "fast")),
+        ):
+            a = round_to(rng.integers(-1, 1, (70, 300), endpoint=True), of_a)
+            b = round_to(rng.integers(-1, 1, (300, 65), endpoint=True), of_b)
+            how = {"out_dtype": out, "accumulate": accumulate}
             try:
-                used, _ = scaled.run(lab, a, b, out_dtype=out)
+                used, _ = scaled.run(lab, a, b, **how)
             except tcgemm.NoKernelError:
                 continue
-            scaled.check(lab, a, b, out_dtype=out)
+            scaled.check(lab, a, b, **how)
             assert lab.family in SCALING_FAMILIES
             assert used == kernel
             ran.add(kernel)

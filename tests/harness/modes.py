@@ -193,10 +193,10 @@ _SIXTEEN_BIT_MODES = (
     "fp32_as_fp16_promoted",
     "fp32_as_bf16_promoted",
 )
-_FP8_AS_FP16_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
+FP8_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
 FAMILY_MODES = {
-    "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *_FP8_AS_FP16_MODES),
-    "sm80_mma": (*_SIXTEEN_BIT_MODES, *_FP8_AS_FP16_MODES, "fp64"),
+    "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "int8", "tf32"),
+    "sm80_mma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "fp64"),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
@@ -204,4 +204,4 @@ FAMILY_MODES = {
 # Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
 SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats.
-SCALING_FAMILIES = ("simt", "host")
+SCALING_FAMILIES = ("sm90_wgmma", "simt", "host")
