@@ -33,6 +33,11 @@ inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                    device.sm_count);
 }
 
+// Whether boxes of B lie along n.
+inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem) {
+    return row.element_bytes() == 2 && problem->b.col_stride == 1;
+}
+
 // `row` for tiles of `columns`.
 inline RowInfo narrowed(const RowInfo& row, int columns) {
     const auto width = static_cast<int>(
@@ -97,7 +102,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     };
     // Columns of B's boxes that belong to the next tile.
     const double beside =
-        problem->b.col_stride == 1
+        n_is_contiguous(row, problem)
             ? static_cast<double>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
             : 0;
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
@@ -162,7 +167,7 @@ inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
     const std::int64_t rows = whole.clusters_m * whole.cluster * problem.batch_count();
     const std::int64_t waves = divide_up(rows * whole.tiles_n, slots);
     // Boxes along n begin at lines of L2.
-    const std::int64_t step = problem->b.col_stride == 1 ? kBoxMn : kWidthStep;
+    const std::int64_t step = n_is_contiguous(row, problem) ? kBoxMn : kWidthStep;
     for (std::int64_t w = waves; w <= waves + 1; ++w) {
         const std::int64_t columns = w * slots / rows;
         if (columns <= whole.tiles_n || best.split_k > 1) continue;

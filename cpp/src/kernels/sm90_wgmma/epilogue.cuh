@@ -59,7 +59,8 @@ class TileStore {
     // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile:
     template <class T>
     struct Boxes {
-        static constexpr int kCols = 128 / sizeof(T), kAcross = Policy::kBlockN / kCols;
+        static constexpr int kCols = 128 / sizeof(T);
+        static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
         static constexpr int kCount = kSubtiles * kAcross;
     };
     template <class T>
@@ -313,6 +314,7 @@ class TileStore {
 #pragma unroll
                     for (int e = 0; e < kElements; ++e) {
                         const int sum = first + (step * 4 + w) * kElements + e;
+                        if (sum >= Policy::kSums) continue;  // of the last box, behind the tile
                         if constexpr (kReadsC) {
                             const auto c = epilogue::widen<Value>(element[e]);
                             element[e] = epilogue::round_to<T>(value(s, sum, c));

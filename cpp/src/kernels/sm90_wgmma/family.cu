@@ -42,9 +42,9 @@ std::string rejects_elements(const ValidProblem& problem) {
                name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
                name(problem->b.dtype);
     }
-    if (!Row::promoted &&
+    if (!Row::block_scales &&
         (is_blockwise(problem->scale_a.kind) || is_blockwise(problem->scale_b.kind))) {
-        return "sums all of K before it scales, the problem has scales of blocks";
+        return "scales whole sums only, the problem has scales of blocks";
     }
     if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
         return std::string("accumulates in ") + name(accumulate<Row>()) +

@@ -65,7 +65,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         const Work work = list.decode(index);
         typename Policy::Sums sums;
         store.prefetch(work);
-        if constexpr (Policy::kPromoted && kScaled) {
+        if constexpr (Policy::kBlockScales) {
             if (params.has_block_scales) {
                 multiplier.run(work.blocks, sums, BlockScales<Policy>(params, work, row));
             } else {

@@ -1,7 +1,6 @@
 // The two roles of the main loop: one thread keeps the ring of stages full, warpgroups multiply.
 #pragma once
 
-#include "core/math.hpp"
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/device/ptx/wgmma.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
@@ -143,11 +142,21 @@ class Multiplier {
     template <class... Scales>
     __device__ __forceinline__ void run(int blocks, Sums& sums, Scales... scales) {
         if constexpr (Policy::kPromoted) {
+            Sums partial;
+            clear(partial);
             clear(sums);
-            if constexpr (sizeof...(scales) == 0 && Policy::kPromotesInTurns) {
-                promote_in_turns(blocks, sums);
-            } else {
-                promote(blocks, sums, scales...);
+            for (int done = 0; done < blocks; done += kBlocksPerSum) {
+                (scales.load(done), ...);
+                multiply(min(kBlocksPerSum, blocks - done), partial);
+                if constexpr (sizeof...(scales) > 0) {
+                    (scales.add(sums, partial), ...);
+                } else {
+#pragma unroll
+                    for (int s = 0; s < kSubtiles; ++s) {
+#pragma unroll
+                        for (int i = 0; i < Mma::kRegisters; ++i) sums[s][i] += partial[s][i];
+                    }
+                }
             }
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
@@ -177,67 +186,6 @@ class Multiplier {
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
             for (int i = 0; i < N; ++i) value[s][i] = 0;
-        }
-    }
-
-    template <class... Scales>
-    __device__ __forceinline__ void promote(int blocks, Sums& sums, Scales&... scales) {
-        Sums partial;
-        clear(partial);
-        for (int done = 0; done < blocks; done += kBlocksPerSum) {
-            (scales.load(done), ...);
-            multiply(min(kBlocksPerSum, blocks - done), partial);
-            if constexpr (sizeof...(scales) > 0) {
-                (scales.add(sums, partial), ...);
-            } else {
-                add(sums, partial);
-            }
-        }
-    }
-
-    // With partial sums in two sets of registers, in turns: one is added up while the tensor cores
-    // work on the other.
-    __device__ __forceinline__ void promote_in_turns(int blocks, Sums& sums) {
-        if (blocks == 0) return;
-        Sums even, odd;
-        clear(even);
-        clear(odd);
-        int done = 0, previous = at_.stage;
-        const auto next_sum = [&](Sums& current, Sums& other) {
-#pragma unroll
-            for (int i = 0; i < kBlocksPerSum; ++i) {
-                if (i > 0 && done == blocks) break;
-                ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
-                ptx::wgmma_fence();
-                multiply_block<Mma>(0, i > 0, current);
-                ptx::wgmma_commit();
-                ptx::wgmma_wait<1>();
-                if (done > 0) release(previous);
-                if (i == 0 && done > 0) add(sums, other);
-                previous = at_.stage;
-                at_.advance();
-                ++done;
-            }
-        };
-        while (true) {
-            next_sum(even, odd);
-            if (done == blocks) break;
-            next_sum(odd, even);
-            if (done == blocks) break;
-        }
-        ptx::wgmma_wait<0>();
-        release(previous);
-        const bool last_is_even = divide_up(blocks, kBlocksPerSum) % 2 == 1;
-        last_is_even ? add(sums, even) : add(sums, odd);
-    }
-
-    // What the tensor cores have written.
-    __device__ __forceinline__ static void add(Sums& sums, Sums& partial) {
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) {
-            ptx::fence_registers(partial[s]);
-#pragma unroll
-            for (int i = 0; i < Mma::kRegisters; ++i) sums[s][i] += partial[s][i];
         }
     }
 

@@ -49,8 +49,9 @@ struct Policy {
     static constexpr bool kPingPong = Row::ping_pong;
     // Sums of at most 128 k go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
-    static constexpr bool kSplits = Row::splits;  // K over several blocks
-    static constexpr bool kScales = Row::scales;  // has the epilogue `scaled` besides
+    static constexpr bool kSplits = Row::splits;             // K over several blocks
+    static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
+    static constexpr bool kBlockScales = Row::block_scales;  // with scales of blocks of k
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles
@@ -72,13 +73,9 @@ struct Policy {
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
-    // Promoted: registers for two partial sums besides the sum.
-    static constexpr bool kPromotesInTurns =
-        kPromoted && 3 * kRows * kBlockN / kWarpgroup + 45 <= kConsumerRegisters;
-
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
-    // Besides accumulators, addresses take about 50 registers.
-    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) + 50 <= kConsumerRegisters);
+    // Besides accumulators, addresses take 40 registers or more.
+    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) + 40 <= kConsumerRegisters);
 };
 
 }  // namespace tcgemm::sm90_wgmma

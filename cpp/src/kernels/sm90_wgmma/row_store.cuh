@@ -15,7 +15,7 @@ template <class Policy, class Epilogue, class T>
 class RowStore {
     static constexpr int kRows = 8, kPieceBytes = 16, kPiece = kPieceBytes / sizeof(T);
     static constexpr int kLanes = 32, kMostBytes = kLanes * kPieceBytes;  // a piece for each
-    static constexpr int kTileBytes = Policy::kBlockN * sizeof(T);
+    static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
     static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
     static constexpr int kCols = kPanelRow / sizeof(T);
     static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;

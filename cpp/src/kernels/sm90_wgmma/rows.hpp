@@ -22,14 +22,14 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)              \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
-    ROW(type##_promoted_128x128, T, T, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)
+    ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
     TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
-    ROW(type##_promoted_128x128, A, B, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.47, 1.2)        \
+    ROW(type##_promoted_128x176, A, B, float, true, 128, 176, 2, false, 1, 3.3, 0.58, 0.61, 1.5)        \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 1.9, 0.36, 0.50, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
@@ -69,10 +69,12 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool any_major = sizeof(A) == 2; /* the others: contiguous k */        \
         /* Half a tile or less: the next smaller tile is for that. */                           \
         static constexpr int least_n =                                                          \
-            block_n < 256 || !any_major || std::is_same_v<accumulator, __half>                  \
+            block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
                 ? block_n                                                                       \
-                : block_n / 2 + kWidthStep;                                                     \
+                : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                         \
         static constexpr bool splits = any_major, scales = sizeof(A) == 1;                      \
+        /* What a wider tile has no registers for. */                                           \
+        static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;      \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \
         static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,  \
                                 tile_us = tile_time;                                            \

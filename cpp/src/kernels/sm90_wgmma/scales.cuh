@@ -38,6 +38,7 @@ template <class Policy>
 class BlockScales {
     using Place = ThreadPlace<Policy>;
     using Sums = typename Policy::Sums;
+    static_assert(Policy::kBlockN <= kScaleBlock, "a tile's columns lie in two blocks at most");
 
    public:
     __device__ BlockScales(const Params& params, const Work& work, int row)
@@ -45,32 +46,43 @@ class BlockScales {
           at_(params, work, row),
           a_(scales_of(params, work, views_.a, true)),
           b_(scales_of(params, work, views_.b, true)),
-          cols_differ_(b_ != nullptr && (views_.b.outer_block == 1 ||
-                                         work.n / kScaleBlock != at_.last_col / kScaleBlock)) {}
+          last_block_(at_.last_col / kScaleBlock * kScaleBlock) {}
 
-    // Before the block is multiplied: nothing waits for the loads here.
+    // Before the block is multiplied: nothing waits for the loads here. Scales of single columns
+    // are too many for registers.
     __device__ __forceinline__ void load(int k_block) {
         k_block_ = k_block;
 #pragma unroll
         for (int i = 0; i < Place::kRows; ++i) {
             rows_[i] = a_ != nullptr ? a_[place(views_.a, at_.row_at(i), k_block)] : 1.0f;
         }
-        all_cols_ =
-            b_ == nullptr || cols_differ_ ? 1.0f : b_[place(views_.b, at_.last_col, k_block)];
+        const bool of_blocks = b_ != nullptr && views_.b.outer_block != 1;
+        first_cols_ = of_blocks ? b_[place(views_.b, at_.col_at(0, 0), k_block)] : 1.0f;
+        last_cols_ = of_blocks ? b_[place(views_.b, at_.last_col, k_block)] : 1.0f;
     }
 
-    __device__ __forceinline__ void add(Sums& sums, const Sums& partial) {
-#pragma unroll
-        for (int i = 0; i < Place::kRows; ++i) rows_[i] *= all_cols_;
+    __device__ __forceinline__ void add(Sums& sums, const Sums& partial) const {
+        if (b_ == nullptr || views_.b.outer_block != 1) {
+            add_eights(sums, partial, [&](int eight, int e) {
+                return at_.col + eight * 8 + e < last_block_ ? first_cols_ : last_cols_;
+            });
+        } else {
+            const float* const first = b_ + place(views_.b, at_.col, k_block_);
+            add_eights(sums, partial, [&](int eight, int e) {
+                const int beside = eight * 8 + e;
+                return at_.col + beside <= at_.last_col ? first[beside * views_.b.outer_stride]
+                                                        : 0.0f;
+            });
+        }
+    }
+
+   private:
+    template <class OfColumn>
+    __device__ __forceinline__ void add_eights(Sums& sums, const Sums& partial,
+                                               const OfColumn& of_column) const {
 #pragma unroll
         for (int eight = 0; eight < Place::kEights; ++eight) {
-            float cols[2] = {1.0f, 1.0f};  // of all there are too many for registers
-            if (cols_differ_) {
-#pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    cols[e] = b_[place(views_.b, at_.col_at(eight, e), k_block_)];
-                }
-            }
+            const float cols[2] = {of_column(eight, 0), of_column(eight, 1)};
 #pragma unroll
             for (int i = 0; i < 4 * Policy::kSubtiles; ++i) {
                 float& sum = sums[i / 4][eight * 4 + i % 4];
@@ -78,8 +90,6 @@ class BlockScales {
             }
         }
     }
-
-   private:
     __device__ static std::int64_t place(const ScaleView& view, int outer, int k_block) {
         const int number = view.outer_block != 1 ? outer / kScaleBlock : outer;
         return number * view.outer_stride + k_block * view.k_stride;
@@ -88,9 +98,9 @@ class BlockScales {
     const ScaleArgs& views_;
     Place at_;
     const float *a_, *b_;
-    bool cols_differ_;  // within the tile
+    int last_block_;  // its first column
     int k_block_ = 0;
-    float rows_[Place::kRows], all_cols_ = 1.0f;
+    float rows_[Place::kRows], first_cols_ = 1.0f, last_cols_ = 1.0f;
 };
 
 // Sums of whole numbers or FP8 with alpha and those scales of A and B applied that are the same
