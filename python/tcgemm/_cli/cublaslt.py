@@ -26,15 +26,26 @@ _CANDIDATES = 16
 _LOOKED_AT = 64  # sets of operands, to tell the candidates apart
 _WORKSPACE_BYTES = 64 << 20  # twice what NVIDIA recommends for Hopper
 
-_DATA_TYPE = {"float32": 0, "float64": 1, "float16": 2, "int8": 3, "int32": 10, "bfloat16": 14}
+_DATA_TYPE = {
+    "float32": 0,
+    "float64": 1,
+    "float16": 2,
+    "int8": 3,
+    "int32": 10,
+    "bfloat16": 14,
+    "float8_e4m3fn": 28,
+    "float8_e5m2": 29,
+}
 # cublasComputeType_t, and the dtype of alpha and beta
 _COMPUTE = {
     "fp16": (64, "float16"),
     "fp32": (68, "float32"),
     "fp64": (70, "float64"),
     "int32": (72, "int32"),
+    "fast": (68, "float32"),
 }
-_DESC_TRANSA, _DESC_TRANSB = 3, 4
+_COMPUTE_TF32 = 77
+_DESC_TRANSA, _DESC_TRANSB, _DESC_FAST_ACCUM = 3, 4, 25
 _LAYOUT_BATCH_COUNT, _LAYOUT_STRIDED_BATCH_OFFSET = 5, 6
 _PREF_MAX_WORKSPACE_BYTES = 1
 _PREF_MIN_ALIGNMENT_BYTES = (5, 6, 7, 8)  # of A, B, C and D
@@ -153,14 +164,19 @@ class Product:
     def __init__(self, operands: Operands) -> None:
         case, backend = operands.case, operands.backend
         mode = case.mode
-        if mode.compute_dtype != case.dtype:
+        is_tf32 = mode.compute_dtype == "tf32" and case.dtype == "float32"
+        if mode.compute_dtype != case.dtype and not is_tf32:
             raise RuntimeError(f"cublasLt does not convert {case.dtype} to {mode.compute_dtype}")
         if mode.accumulate_name not in _COMPUTE:
             raise RuntimeError(f"cublasLt does not accumulate in {mode.accumulate_name}")
         compute, scale = _COMPUTE[mode.accumulate_name]
+        if is_tf32:
+            compute = _COMPUTE_TF32
         self._backend = backend
         self._scalars = np.array([1.0, case.beta], scale)
         self._description = _Object("MatmulDesc", compute, _DATA_TYPE[scale])
+        if mode.accumulate_name == "fast":
+            self._description.set(_DESC_FAST_ACCUM, ctypes.c_int8(1))
         first = operands.sets[0]
         for attribute, letter in ((_DESC_TRANSA, case.layout[1]), (_DESC_TRANSB, case.layout[0])):
             self._description.set(attribute, ctypes.c_int32(letter == "t"))

@@ -102,14 +102,19 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
     made = {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
     if backend.on_gpu:
         how = "the best of cublasLt's heuristic candidates"
-        # Promotion is ours; FP32 sums are what cublasLt has in its place.
-        summed = None if case.accumulate == "promoted" else case.accumulate
-        promise = replace(case, accumulate=summed, determinism=None)
+        promise = replace(case, accumulate=_of_peers(case), determinism=None)
         made.insert(1, Peer("cublaslt", how, promise, _lt))
     if case.operations < _MEMORY_BOUND * case.bytes and case.bytes >= _COPIED_AT_LEAST:
         how = "a copy of half as many bytes as the product reads and writes"
         made.append(Peer("copy", how, case, _copy, fair=False, checked=False))
     return made
+
+
+def _of_peers(case: Case) -> str | None:
+    """Promotion is ours: FP32 sums are what cuBLAS has in its place, and of FP8 the fast ones."""
+    if case.mode.is_fp8:
+        return "fast"
+    return None if case.accumulate == "promoted" else case.accumulate
 
 
 def _lt(operands: Operands) -> Prepared:
@@ -131,10 +136,48 @@ def _copy(operands: Operands) -> Prepared:
     return Prepared(works, works)
 
 
+def _torch_fp8(torch: Any, case: Case) -> list[Peer]:
+    """What torch._scaled_mm takes: A in rows, B in columns, both multiples of 16."""
+    if case.n % 16 or case.k % 16 or case.batch > 1 or case.beta or case.padding or case.offset:
+        return []
+    one = torch.ones((), device="cuda")
+    out_dtype = getattr(torch, case.mode.result_dtype)
+
+    def product(a: Any, b: Any, c: Any, d: Any) -> Any:
+        a, b = a.contiguous(), b.mT.contiguous().mT  # copies of other layouts
+        return torch._scaled_mm(
+            a, b, scale_a=one, scale_b=one, out_dtype=out_dtype, use_fast_accum=True, out=d
+        )
+
+    promise = replace(case, accumulate=_of_peers(case), determinism=None)
+    how = "torch._scaled_mm of A in rows and B in columns, use_fast_accum"
+    return [Peer("cublas", how, promise, _framework(product))]
+
+
+def _torch_tf32(torch: Any, case: Case) -> list[Peer]:
+    if case.batch > 1 or case.beta:
+        return []
+
+    def product(a: Any, b: Any, c: Any, d: Any) -> Any:
+        allowed = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = True
+        try:
+            return torch.mm(a, b, out=d)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = allowed
+
+    promise = replace(case, accumulate=None, determinism=None)
+    return [Peer("cublas", "torch.mm(a, b), TF32 allowed", promise, _framework(product))]
+
+
 def _torch(backend: Backend, case: Case) -> list[Peer]:
     torch: Any = importlib.import_module("torch")
     name = "cublas" if backend.on_gpu else "torch"
     compute, result = case.mode.compute_dtype, case.mode.result_dtype
+    if case.mode.is_fp8 or compute == "tf32":
+        if not backend.on_gpu:
+            return []
+        return _torch_fp8(torch, case) if case.mode.is_fp8 else _torch_tf32(torch, case)
     narrow = getattr(torch, compute)
     promise = replace(case, accumulate=None, determinism=None)
     if compute == "int8":
