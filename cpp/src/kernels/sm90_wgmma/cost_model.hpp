@@ -21,6 +21,9 @@ inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an ele
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
+// To pack float32 operands into halves, and to launch a fallback that has nothing to do; the bytes
+// that are read and written, for each byte of the halves.
+inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 2.3;
 inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
@@ -28,10 +31,10 @@ inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 // What a split needs and costs.
 inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
                               const DeviceProperties& device, const Split& split) {
-    const Arrangement arrangement = arrange(row, problem->m, problem->n, problem->k,
+    const Arrangement arrangement = arrange(row, problem->m, problem->n, row.k(problem->k),
                                             problem.batch_count(), split, device.sm_count);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
-    const double k = static_cast<double>(problem->k);
+    const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
     const double tiles = static_cast<double>(arrangement.tiles()) * batch * split.count;
@@ -71,7 +74,8 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
         return operand_bytes < l2_bytes / 4 ? 1 : 1 + kAgain * static_cast<double>(reads - 1);
     };
     // Columns of B's boxes that belong to the next tile.
-    const double beside = problem->b.col_stride == 1 ? std::max(0, kBoxMn - arrangement.n_step) : 0;
+    const bool b_is_mn_major = problem->b.col_stride == 1 && !row.halves;
+    const double beside = b_is_mn_major ? std::max(0, kBoxMn - arrangement.n_step) : 0;
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
                              (1 + kAgain * beside / arrangement.n_step) +
@@ -85,6 +89,9 @@ inline Schedule schedule_with(const RowInfo& row, const ValidProblem& problem,
     const double sm_us = std::max(0.0, bytes / busy_sms - kStagesBytes) / kSmBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(bytes / kBytesPerUs, split.count > 1 ? sm_us : 0));
+    if (row.halves) {
+        schedule.cost_us += kHalvesUs + (a_bytes + b_bytes) * kHalvesPasses / kBytesPerUs;
+    }
     if (split.in_cluster) {
         schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
     } else if (split.count > 1) {

@@ -3,6 +3,7 @@
 
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/device/ptx/wgmma.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
 namespace tcgemm::sm90_wgmma {
@@ -135,7 +136,9 @@ class Multiplier {
 
     // sums = A B over `blocks` k-blocks.
     __device__ __forceinline__ void run(int blocks, Sums& sums) {
-        if constexpr (Policy::kPromoted) {
+        if constexpr (Policy::kHalves) {
+            multiply_halves(blocks, sums);
+        } else if constexpr (Policy::kPromoted) {
             constexpr int kBlocksPerSum = kPromotedK / Policy::kBlockK;
             Register partial[kSubtiles][Mma::kRegisters];
             clear(partial);
@@ -191,7 +194,7 @@ class Multiplier {
             ptx::wgmma_fence();
 #pragma unroll
             for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block(block, done > 0, acc);
+                multiply_block(block, block, done > 0 || block > 0, acc);
             }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
@@ -206,7 +209,47 @@ class Multiplier {
         release(previous);
     }
 
-    __device__ __forceinline__ void multiply_block(int block, bool accumulate,
+    // sums = A B out of stages of both halves. The sums of high by high halves, and of those with
+    // the low ones, of which low by low are left out, are promoted while the tensor cores work on
+    // the other ones: they wait for no addition.
+    __device__ __forceinline__ void multiply_halves(int blocks, Sums& sums) {
+        constexpr int kHigh = 0, kLow = 1;
+        constexpr float kLowUnit = 1.0f / (1 << halves::kLowBits);
+        Register partial[kSubtiles][Mma::kRegisters];
+        clear(partial);
+        clear(sums);
+        for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
+            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            ptx::wgmma_fence();
+            multiply_block(kHigh, kHigh, false, partial);
+            ptx::wgmma_commit();
+            ptx::wgmma_wait<0>();
+            promote(partial, 1.0f, sums);
+            ptx::wgmma_fence();
+            multiply_block(kHigh, kLow, false, partial);
+            multiply_block(kLow, kHigh, true, partial);
+            ptx::wgmma_commit();
+            ptx::wgmma_wait<0>();
+            release(at_.stage);
+            at_.advance();
+            promote(partial, kLowUnit, sums);
+        }
+    }
+
+    __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][Mma::kRegisters],
+                                                   float unit, Sums& sums) {
+#pragma unroll
+        for (int s = 0; s < kSubtiles; ++s) {
+            ptx::fence_registers(partial[s]);
+#pragma unroll
+            for (int i = 0; i < Mma::kRegisters; ++i) {
+                sums[s][i] = fmaf(partial[s][i], unit, sums[s][i]);
+            }
+        }
+    }
+
+    // `a`, `b`: the k-block of the stage that is taken of each operand.
+    __device__ __forceinline__ void multiply_block(int a, int b, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
@@ -216,10 +259,9 @@ class Multiplier {
         for (int step = 0; step < kRowBytes / kMmaKBytes; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                Mma::run(acc[s],
-                         a_.at(stage + block * Policy::kBytesA + s * kSlabBytes + step * kStepA),
-                         b_.at(stage + block * Policy::kBytesB + step * kStepB),
-                         accumulate || block > 0 || step > 0);
+                Mma::run(
+                    acc[s], a_.at(stage + a * Policy::kBytesA + s * kSlabBytes + step * kStepA),
+                    b_.at(stage + b * Policy::kBytesB + step * kStepB), accumulate || step > 0);
             }
         }
     }

@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "kernels/device/f32_halves.hpp"
 #include "kernels/device/fp8.cuh"
 #include "kernels/device/tf32.hpp"
 #include "kernels/sm90_wgmma/policy.hpp"
@@ -49,6 +50,10 @@ namespace tcgemm::sm90_wgmma {
 #else
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)
 #endif
+// float32 operands in halves, three products of halves for one. A k-block is of one half of 64 k, so that the times
+// are those of half a stage.
+#define TCGEMM_SM90_WGMMA_HALVES_ROWS(ROW)                                                             \
+    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.45, 0.50, 1.5)
 // clang-format on
 
 #define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
@@ -65,7 +70,9 @@ namespace tcgemm::sm90_wgmma {
                                             block_n,                                            \
                                             (1 + consumer_count) * kWarpgroup};                 \
         static constexpr bool promoted = promotes, ping_pong = pingpong;                        \
-        static constexpr bool any_major = sizeof(A) == 2; /* the others: contiguous k */        \
+        static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                    \
+        /* the others: contiguous k */                                                          \
+        static constexpr bool any_major = sizeof(A) == 2 && !halves;                            \
         static constexpr bool splits = any_major, scales = sizeof(A) == 1;                      \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \
         static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,  \
@@ -73,6 +80,7 @@ namespace tcgemm::sm90_wgmma {
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
 TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
+TCGEMM_SM90_WGMMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 
 }  // namespace tcgemm::sm90_wgmma
