@@ -23,7 +23,7 @@ inline constexpr double kRowsUs = 1.7;  // each 64 rows of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // To pack float32 operands into halves, and to launch a fallback that has nothing to do; the bytes
 // that are read and written, for each byte of the halves.
-inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 2.3;
+inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 3.2;
 inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);

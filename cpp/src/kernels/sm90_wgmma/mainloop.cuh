@@ -113,6 +113,7 @@ class Multiplier {
     static constexpr bool kHalf = sizeof(typename Policy::Accumulator) == 2;
     using Register = std::conditional_t<kHalf, std::uint32_t, typename Policy::Sum>;
     static constexpr int kSubtiles = Policy::kSubtiles;
+    static constexpr int kSteps = kRowBytes / kMmaKBytes;  // of a k-block
 
    public:
     using Sums = typename Policy::Sums;
@@ -123,6 +124,7 @@ class Multiplier {
           a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
           b_(shared.b(0), kSlabBytes),
           group_(group) {
+        if (Policy::kHalves && row > 0) pass_issue();  // the first turn is consumer 0's
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases_;
@@ -194,7 +196,7 @@ class Multiplier {
             ptx::wgmma_fence();
 #pragma unroll
             for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block(block, block, done > 0 || block > 0, acc);
+                multiply_block<0, kSteps>(block, block, done > 0 || block > 0, acc);
             }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
@@ -209,30 +211,38 @@ class Multiplier {
         release(previous);
     }
 
-    // sums = A B out of stages of both halves. The sums of high by high halves, and of those with
-    // the low ones, of which low by low are left out, are promoted while the tensor cores work on
-    // the other ones: they wait for no addition.
+    // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
+    // tensor cores cut off a sum grows with its length, then both with the low ones. Each sum is
+    // promoted while the tensor cores work on the next one, and at the end of a stage on the other
+    // consumer's: the two issue in turns, so that they don't end together.
     __device__ __forceinline__ void multiply_halves(int blocks, Sums& sums) {
-        constexpr int kHigh = 0, kLow = 1;
+        constexpr int kHigh = 0, kLow = 1, kHalfBlock = kSteps / 2;
         constexpr float kLowUnit = 1.0f / (1 << halves::kLowBits);
-        Register partial[kSubtiles][Mma::kRegisters];
-        clear(partial);
+        Register first[kSubtiles][Mma::kRegisters], second[kSubtiles][Mma::kRegisters];
+        clear(first);
+        clear(second);
         clear(sums);
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
             ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            wait_for_issue();
             ptx::wgmma_fence();
-            multiply_block(kHigh, kHigh, false, partial);
+            multiply_block<0, kHalfBlock>(kHigh, kHigh, false, first);
             ptx::wgmma_commit();
-            ptx::wgmma_wait<0>();
-            promote(partial, 1.0f, sums);
+            multiply_block<kHalfBlock, kSteps>(kHigh, kHigh, false, second);
+            ptx::wgmma_commit();
+            ptx::wgmma_wait<1>();
+            promote(first, 1.0f, sums);
             ptx::wgmma_fence();
-            multiply_block(kHigh, kLow, false, partial);
-            multiply_block(kLow, kHigh, true, partial);
+            multiply_block<0, kSteps>(kHigh, kLow, false, first);
+            multiply_block<0, kSteps>(kLow, kHigh, true, first);
             ptx::wgmma_commit();
+            pass_issue();
+            ptx::wgmma_wait<1>();
+            promote(second, 1.0f, sums);
             ptx::wgmma_wait<0>();
             release(at_.stage);
             at_.advance();
-            promote(partial, kLowUnit, sums);
+            promote(first, kLowUnit, sums);
         }
     }
 
@@ -248,7 +258,8 @@ class Multiplier {
         }
     }
 
-    // `a`, `b`: the k-block of the stage that is taken of each operand.
+    // Steps kFirst to kEnd of k-block `a` of A's stage by k-block `b` of B's.
+    template <int kFirst, int kEnd>
     __device__ __forceinline__ void multiply_block(int a, int b, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
@@ -256,12 +267,13 @@ class Multiplier {
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
         const int stage = at_.stage * Policy::kStageBytes;
 #pragma unroll
-        for (int step = 0; step < kRowBytes / kMmaKBytes; ++step) {
+        for (int step = kFirst; step < kEnd; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                Mma::run(
-                    acc[s], a_.at(stage + a * Policy::kBytesA + s * kSlabBytes + step * kStepA),
-                    b_.at(stage + b * Policy::kBytesB + step * kStepB), accumulate || step > 0);
+                Mma::run(acc[s],
+                         a_.at(stage + a * Policy::kBytesA + s * kSlabBytes + step * kStepA),
+                         b_.at(stage + b * Policy::kBytesB + step * kStepB),
+                         accumulate || step > kFirst);
             }
         }
     }
@@ -282,6 +294,18 @@ class Multiplier {
                 ptx::arrive(shared_.turn(group_ ^ 1));
             }
         }
+    }
+
+    // Turns of two consumers that work on one tile, to issue the wgmma of a stage.
+    static constexpr int kIssueBarrier = 1 + Policy::kConsumers;  // behind those of TileStore
+    __device__ static void wait_for_issue() {
+        const int consumer = threadIdx.x / kWarpgroup;
+        ptx::named_barrier(kIssueBarrier + consumer, 2 * kWarpgroup);
+    }
+    __device__ static void pass_issue() {
+        static_assert(!Policy::kHalves || (Policy::kConsumers == 2 && !Policy::kPingPong));
+        const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
+        ptx::arrive_at_named_barrier(kIssueBarrier + other, 2 * kWarpgroup);
     }
 
     // A warp at a time: the others may still read. In each block of the cluster, by a lane each.

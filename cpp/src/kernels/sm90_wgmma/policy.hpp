@@ -49,7 +49,7 @@ struct Policy {
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
     // its own in turn, and stores one while the other multiplies.
     static constexpr bool kPingPong = Row::ping_pong;
-    // Sums of at most 128 k (of halves: 64) go to a second accumulator of FP32.
+    // Sums of at most 128 k (of halves: 32 of the high ones) go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
     static constexpr bool kSplits = Row::splits;  // K over several blocks
     static constexpr bool kScales = Row::scales;  // has the epilogue `scaled` besides
@@ -76,8 +76,13 @@ struct Policy {
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
-    // Besides accumulators, addresses take about 50 registers.
-    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) + 50 <= kConsumerRegisters);
+    // Besides accumulators, addresses take about 50 registers; 40 where K is contiguous.
+    static_assert(kRows * kBlockN / kWarpgroup *
+                          (kHalves     ? 3
+                           : kPromoted ? 2
+                                       : 1) +
+                      (kHalves ? 40 : 50) <=
+                  kConsumerRegisters);
 };
 
 }  // namespace tcgemm::sm90_wgmma
