@@ -212,9 +212,9 @@ class Multiplier {
     }
 
     // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
-    // tensor cores cut off a sum grows with its length, then both with the low ones. Each sum is
-    // promoted while the tensor cores work on the next one, and at the end of a stage on the other
-    // consumer's: the two issue in turns, so that they don't end together.
+    // tensor cores cut off a sum grows with its length, then both with the low ones. While the
+    // first is promoted they work on the others, and at the end of a stage on the other consumer's:
+    // the two issue in turns, so that they don't end together.
     __device__ __forceinline__ void multiply_halves(int blocks, Sums& sums) {
         constexpr int kHigh = 0, kLow = 1, kHalfBlock = kSteps / 2;
         constexpr float kLowUnit = 1.0f / (1 << halves::kLowBits);
@@ -231,29 +231,37 @@ class Multiplier {
             multiply_block<kHalfBlock, kSteps>(kHigh, kHigh, false, second);
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
-            promote(first, 1.0f, sums);
+            promote(first, sums);
             ptx::wgmma_fence();
             multiply_block<0, kSteps>(kHigh, kLow, false, first);
             multiply_block<0, kSteps>(kLow, kHigh, true, first);
             ptx::wgmma_commit();
             pass_issue();
-            ptx::wgmma_wait<1>();
-            promote(second, 1.0f, sums);
             ptx::wgmma_wait<0>();
             release(at_.stage);
             at_.advance();
-            promote(first, kLowUnit, sums);
+            // Together: one rounding less of the sums.
+#pragma unroll
+            for (int s = 0; s < kSubtiles; ++s) {
+                ptx::fence_registers(first[s]);
+                ptx::fence_registers(second[s]);
+#pragma unroll
+                for (int i = 0; i < Mma::kRegisters; ++i) {
+                    second[s][i] = fmaf(first[s][i], kLowUnit, second[s][i]);
+                }
+            }
+            promote(second, sums);
         }
     }
 
     __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][Mma::kRegisters],
-                                                   float unit, Sums& sums) {
+                                                   Sums& sums) {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
             ptx::fence_registers(partial[s]);
 #pragma unroll
             for (int i = 0; i < Mma::kRegisters; ++i) {
-                sums[s][i] = fmaf(partial[s][i], unit, sums[s][i]);
+                sums[s][i] += partial[s][i];
             }
         }
     }
