@@ -9,7 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import MODES, SIXTEEN_BIT_FAMILIES, Layout, bits_of, c_api, cuda, data, wide
+from harness import (
+    FAMILY_MODES,
+    MODES,
+    SIXTEEN_BIT_FAMILIES,
+    Layout,
+    bits_of,
+    c_api,
+    cuda,
+    data,
+    wide,
+)
 from harness.memory import Guarded
 
 LONG_CHAIN = (9, 16, 23040)  # few outputs, long K: where a kernel would split it
@@ -156,7 +166,7 @@ def test_d07_workspace_poison(lab, rng):
         ("fp32_as_fp16", (65, 70, 300)),
     ):
         mode = MODES[mode_name]
-        if lab.family in SIXTEEN_BIT_FAMILIES and mode_name == "fp32":
+        if mode_name not in FAMILY_MODES[lab.family]:
             continue
         a, b = data.signed(rng, mode, (m, k), (k, n))
         problem = c_api.problem(m, n, k, mode.operand)

@@ -190,6 +190,9 @@ void bind_plan(py::module_& module) {
             "family", [](const BoundPlan& self) { return self.plan().family(); },
             "Name of the kernel's family (str).")
         .def_property_readonly(
+            "fallback", [](const BoundPlan& self) { return self.plan().fallback(); },
+            "Name of the kernel for operands that turn out not to fit the first (str); or empty.")
+        .def_property_readonly(
             "workspace_bytes", [](const BoundPlan& self) { return self.plan().workspace_bytes(); },
             "Bytes of memory that the plan keeps for use between its kernels (int).")
         .def_property_readonly(

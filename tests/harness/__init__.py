@@ -4,13 +4,23 @@ from . import c_api, cuda, data, dlpack, families, oracle, scaled
 from .check import WORST, Evidence, Lab, Run
 from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
-from .modes import FAMILY_MODES, FP8_MODES, MODES, SCALING_FAMILIES, SIXTEEN_BIT_FAMILIES, Mode
+from .modes import (
+    FAMILY_MODES,
+    FP8_MODES,
+    HALVES_MODES,
+    MODES,
+    SCALING_FAMILIES,
+    SIXTEEN_BIT_FAMILIES,
+    Mode,
+    in_halves,
+)
 
 __all__ = [
     "COL",
     "FAMILY_MODES",
     "FORMATS",
     "FP8_MODES",
+    "HALVES_MODES",
     "MODES",
     "ROW",
     "SCALING_FAMILIES",
@@ -27,6 +37,7 @@ __all__ = [
     "data",
     "dlpack",
     "families",
+    "in_halves",
     "oracle",
     "round_to",
     "scaled",

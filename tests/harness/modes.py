@@ -193,15 +193,22 @@ _SIXTEEN_BIT_MODES = (
     "fp32_as_fp16_promoted",
     "fp32_as_bf16_promoted",
 )
+# float32 operands in halves: such a family computes a product where it is the faster one, unless
+# operands turn out on the device not to fit; then its fallback does. None is batch-invariant.
+HALVES_MODES = {"sm90_wgmma": ("fp32", "fp32_promoted")}
 FP8_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
 FAMILY_MODES = {
-    "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "int8", "tf32"),
+    "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "int8", "tf32", *HALVES_MODES["sm90_wgmma"]),
     "sm80_mma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "fp64"),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
-# Whose operands have 16 bits when they are multiplied: FP32 operands need a precision by name.
+# Whose operands have 16 bits when they are multiplied.
 SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats.
 SCALING_FAMILIES = ("sm90_wgmma", "simt", "host")
+
+
+def in_halves(family: str, mode: Mode) -> bool:
+    return mode.name in HALVES_MODES.get(family, ())

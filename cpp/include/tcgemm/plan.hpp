@@ -47,6 +47,9 @@ class TCGEMM_API Plan {
 
     const std::string& kernel() const noexcept;  // "sm70_wmma_f16_128x256x32"
     const std::string& family() const noexcept;  // "sm70_wmma"
+    // The kernel that computes the product where operands turn out, on the device, not to fit
+    // kernel(): see docs/numerics.md, FP32. Empty where all fit.
+    std::string fallback() const;
     Device device() const noexcept;
     const GemmProblem& problem() const noexcept;  // as it was given
     Precision precision() const noexcept;         // resolved, never automatic

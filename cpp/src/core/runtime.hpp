@@ -24,6 +24,7 @@ void trim_pool(int device);
 void* allocate_pinned(std::size_t bytes, int device);
 void free_pinned(void* data) noexcept;
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream);
+void clear_async(void* data, std::size_t bytes, StreamHandle stream);  // zeros
 void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                    std::size_t row_bytes, std::size_t rows, StreamHandle stream);
 

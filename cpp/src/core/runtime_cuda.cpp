@@ -164,6 +164,9 @@ void free_pinned(void* data) noexcept { (void)cudaFreeHost(data); }
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
     TCGEMM_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
+void clear_async(void* data, std::size_t bytes, StreamHandle stream) {
+    TCGEMM_CHECK(cudaMemsetAsync(data, 0, bytes, stream));
+}
 void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
                    std::size_t row_bytes, std::size_t rows, StreamHandle stream) {
     TCGEMM_CHECK(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, row_bytes, rows,

@@ -27,6 +27,7 @@ void trim_pool(int) { no_cuda(); }
 void* allocate_pinned(std::size_t, int) { no_cuda(); }
 void free_pinned(void*) noexcept {}
 void copy_async(void*, const void*, std::size_t, StreamHandle) { no_cuda(); }
+void clear_async(void*, std::size_t, StreamHandle) { no_cuda(); }
 void copy_2d_async(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t,
                    StreamHandle) {
     no_cuda();

@@ -1,5 +1,6 @@
 #include "tcgemm/plan.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include "core/runtime.hpp"
 #include "dispatch/overlap.hpp"
 #include "dispatch/select.hpp"
+#include "pack/halves.hpp"
 #include "pack/pack.hpp"
 #include "problem/scales.hpp"
 #include "tcgemm/buffer.hpp"
@@ -106,6 +108,15 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     return step;
 }
 
+// The same of operands in halves, with what a fallback for others needs.
+struct HalvesStep {
+    pack::HalvesTask a, b;
+    std::size_t a_offset = 0, b_offset = 0;  // of halves, in the workspace
+    std::size_t a_exponents_offset = 0, b_exponents_offset = 0, report_offset = 0;
+    const KernelInfo* fallback = nullptr;  // null: the plan has no operands in halves
+    Schedule fallback_schedule;
+};
+
 void check_whole(double value, const char* which) {
     if (value == std::floor(value) && std::fabs(value) <= 2147483648.0) return;
     char text[32];
@@ -140,6 +151,7 @@ struct Plan::Impl {
     ScaleArgs make_scales(const GemmPointers& pointers, bool reads_ab) const;
     bool in_integers() const { return is_integer(valid->d.dtype); }
     void pack(GemmArgs& args, char* workspace, StreamView stream) const;
+    void pack_halves(GemmArgs& args, char* workspace, StreamView stream) const;
 
     ValidProblem valid;
     Device device;
@@ -147,6 +159,7 @@ struct Plan::Impl {
     const KernelInfo* kernel = nullptr;  // null: the problem is empty, nothing is ever launched
     Schedule schedule;
     PackStep pack_a, pack_b;
+    HalvesStep halves;
     std::size_t kernel_workspace_offset = 0, workspace_bytes = 0;
     Footprint a, b, c, d;  // in the canonical form, as `valid`
     Footprint scale_a, scale_b;
@@ -170,8 +183,10 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     schedule = choice.schedule;
 
     const GemmProblem& p = *valid;
-    pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row);
-    pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col);
+    if (!kernel->needs.halves) {
+        pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row);
+        pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col);
+    }
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;
         workspace_bytes += round_up(bytes);
@@ -179,7 +194,21 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     };
     if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.task.target.bytes);
     if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.task.target.bytes);
-    kernel_workspace_offset = reserve(schedule.workspace_bytes);
+    if (kernel->needs.halves && p.k > 0) {
+        const BatchShape batch = batch_shape(p, valid.batch_count());
+        halves.a = pack::halves_task(matrix_view(p.a), false, p.m, p.k, batch);
+        halves.b = pack::halves_task(matrix_view(p.b), true, p.n, p.k, batch);
+        halves.a_offset = reserve(halves.a.target.bytes);
+        halves.b_offset = reserve(halves.b.target.bytes);
+        halves.a_exponents_offset = reserve(pack::exponents_bytes(halves.a));
+        halves.b_exponents_offset = reserve(pack::exponents_bytes(halves.b));
+        halves.report_offset = reserve(sizeof(halves::Report));
+        halves.fallback = choice.fallback;
+        halves.fallback_schedule = choice.fallback_schedule;
+    }
+    // Only one of the two kernels does anything.
+    kernel_workspace_offset =
+        reserve(std::max(schedule.workspace_bytes, halves.fallback_schedule.workspace_bytes));
 
     a = footprint(p, p.a, p.m, p.k, "A");
     b = footprint(p, p.b, p.k, p.n, "B");
@@ -298,6 +327,31 @@ void Plan::Impl::pack(GemmArgs& args, char* workspace, StreamView stream) const 
     pack::launch(tasks, count, stream);
 }
 
+// The same into halves, and lets `args` run where the operands fit them.
+void Plan::Impl::pack_halves(GemmArgs& args, char* workspace, StreamView stream) const {
+    const auto placed = [&](const pack::HalvesTask& task, const MatrixView& source,
+                            std::size_t offset, std::size_t exponents_offset) {
+        pack::HalvesTask result = task;
+        result.source.data = source.data;
+        result.target.view.data = workspace + offset;
+        result.exponents = reinterpret_cast<int*>(workspace + exponents_offset);
+        return result;
+    };
+    const pack::HalvesTask its_a =
+        placed(halves.a, args.a, halves.a_offset, halves.a_exponents_offset);
+    const pack::HalvesTask its_b =
+        placed(halves.b, args.b, halves.b_offset, halves.b_exponents_offset);
+    auto* const report =
+        reinterpret_cast<tcgemm::halves::Report*>(workspace + halves.report_offset);
+    pack::launch_halves(its_a, its_b, report, stream);
+    args.run_if = {report, tcgemm::halves::max_spans(args.k), true};
+    args.a = its_a.target.view;
+    args.b = its_b.target.view;
+    args.exponents_a = its_a.exponents;
+    args.exponents_b = its_b.exponents;
+    args.k = tcgemm::halves::packed_k(args.k);
+}
+
 Plan::Plan(const GemmProblem& problem, Device device)
     : impl_(std::make_unique<const Impl>(problem, device)) {}
 Plan::~Plan() = default;
@@ -311,6 +365,9 @@ const GemmProblem& Plan::problem() const noexcept { return impl_->valid.as_given
 Precision Plan::precision() const noexcept { return impl_->valid->precision; }
 Accumulate Plan::accumulate() const noexcept { return impl_->valid->accumulate; }
 Epilogue Plan::epilogue() const noexcept { return impl_->valid->epilogue; }
+std::string Plan::fallback() const {
+    return impl_->halves.fallback != nullptr ? impl_->halves.fallback->name : "";
+}
 int Plan::split_k() const noexcept { return impl_->schedule.split_k; }
 std::size_t Plan::workspace_bytes() const noexcept { return impl_->workspace_bytes; }
 
@@ -340,8 +397,17 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     }
     const DeviceGuard guard(plan.device);
     char* const base = static_cast<char*>(workspace);
-    if (reads_ab) plan.pack(args, base, stream);
     args.workspace = base + plan.kernel_workspace_offset;
+    if (reads_ab && plan.halves.fallback != nullptr) {
+        GemmArgs otherwise = args;
+        plan.pack_halves(args, base, stream);
+        plan.kernel->launch(args, plan.schedule, stream);
+        otherwise.run_if = args.run_if;
+        otherwise.run_if.fits = false;
+        plan.halves.fallback->launch(otherwise, plan.halves.fallback_schedule, stream);
+        return;
+    }
+    if (reads_ab) plan.pack(args, base, stream);
     plan.kernel->launch(args, plan.schedule, stream);
 }
 
@@ -384,6 +450,12 @@ std::string Plan::describe() const {
     if (!scales.empty()) text += "scales     " + scales + "\n";
     text += "device     " + properties(plan.device).name + "\n";
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
+    if (plan.halves.fallback != nullptr) {
+        text += "pack       A and B, each float32 number as two float16\n";
+        text += std::string("fallback   ") + plan.halves.fallback->name + ", split-K " +
+                std::to_string(plan.halves.fallback_schedule.split_k) +
+                ", where numbers do not fit: decided on the device\n";
+    }
     const auto packing = [&](const char* operand, const PackStep& step) {
         if (!step.needed) return;
         const MatrixView& target = step.task.target.view;

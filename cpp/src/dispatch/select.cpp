@@ -37,12 +37,49 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
     return {};
 }
 
+// The row of least cost that accepts; kernel is null where none does. Adds the others' reasons.
+Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
+               const DeviceProperties& device, const std::string& forced_kernel,
+               std::string& reasons) {
+    Choice best{&entry, nullptr, {}, nullptr, {}};
+    for (int i = 0; i < entry.family->kernel_count; ++i) {
+        const KernelInfo& kernel = entry.family->kernels[i];
+        if (!forced_kernel.empty() && forced_kernel != kernel.name) continue;
+        const std::string reason = reason_against(entry, kernel, problem, device);
+        if (!reason.empty()) {
+            reasons += "\n  " + std::string(kernel.name) + ": " + reason;
+            continue;
+        }
+        const Schedule schedule = kernel.schedule(problem, device);
+        if (!best.kernel || schedule.cost_us < best.schedule.cost_us) {
+            best.kernel = &kernel;
+            best.schedule = schedule;
+        }
+    }
+    return best;
+}
+
 bool accepts(const RegisteredFamily& entry, const ValidProblem& problem,
              const DeviceProperties& device) {
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         if (reason_against(entry, entry.family->kernels[i], problem, device).empty()) return true;
     }
     return false;
+}
+
+// What computes a product whose operands do not fit `choice`, of the families behind its own.
+Choice fallback_of(const Choice& choice, const ValidProblem& problem,
+                   const DeviceProperties& device) {
+    const std::vector<RegisteredFamily>& families = registered_families();
+    for (const RegisteredFamily* entry = choice.family + 1;
+         entry != families.data() + families.size(); ++entry) {
+        std::string reasons;
+        const Choice found = best_of(*entry, problem, device, {}, reasons);
+        if (found.kernel) return found;
+    }
+    throw NoKernelError(std::string(choice.kernel->name) +
+                        " takes only operands that fit halves, and this build has no kernel for "
+                        "others; build the family simt too");
 }
 
 ValidProblem single_row(const ValidProblem& problem) {
@@ -106,24 +143,16 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
     std::string reasons;
     for (const RegisteredFamily& entry : registered_families()) {
         if (!forced.family.empty() && forced.family != entry.name) continue;
-        Choice best{&entry, nullptr, {}};
-        for (int i = 0; i < entry.family->kernel_count; ++i) {
-            const KernelInfo& kernel = entry.family->kernels[i];
-            if (!forced.kernel.empty() && forced.kernel != kernel.name) continue;
-            const std::string reason = reason_against(entry, kernel, problem, device);
-            if (!reason.empty()) {
-                reasons += "\n  " + std::string(kernel.name) + ": " + reason;
-                continue;
-            }
-            const Schedule schedule = kernel.schedule(problem, device);
-            if (!best.kernel || schedule.cost_us < best.schedule.cost_us) {
-                best.kernel = &kernel;
-                best.schedule = schedule;
-            }
+        Choice best = best_of(entry, problem, device, forced.kernel, reasons);
+        const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
+        if (best.kernel && best.kernel->needs.halves) {
+            const Choice other = fallback_of(best, problem, device);
+            if (!is_forced && other.schedule.cost_us <= best.schedule.cost_us) return other;
+            best.fallback = other.kernel;
+            best.fallback_schedule = other.schedule;
         }
         if (best.kernel) return best;
         // Families differ in their bits, so M and the batch must not choose among them.
-        const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
         if (!is_forced && problem.batch_invariant() &&
             accepts(entry, single_row(problem), device)) {
             reasons += "\n  (a single row goes to " + std::string(entry.name) +

@@ -21,9 +21,13 @@ struct Choice {
     const RegisteredFamily* family;
     const KernelInfo* kernel;
     Schedule schedule;
+    // Of a kernel that not all operands fit (OperandNeeds::halves): the one for those.
+    const KernelInfo* fallback = nullptr;
+    Schedule fallback_schedule;
 };
 // The row of least cost in the first family that has one that accepts; of a batch-invariant problem
-// the first that accepts a single row of it. Throws NoKernelError with every candidate's reason.
+// the first that accepts a single row of it. Where that row has a fallback that would cost no more,
+// the fallback. Throws NoKernelError with every candidate's reason.
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
 
 }  // namespace tcgemm

@@ -52,6 +52,17 @@ struct ScaleArgs {
     Overflow overflow = Overflow::saturate;
 };
 
+// A launch that is wanted only for some values of the operands: what a pass before it reported in
+// device memory decides (kernels/halves.hpp). Every kernel of such a launch asks wanted() first.
+namespace halves {
+struct Report;
+}
+struct RunIf {
+    const halves::Report* report = nullptr;  // null: always wanted
+    int max_spans = 0;
+    bool fits = true;  // wanted where the operands fit halves; false: where they do not
+};
+
 struct GemmArgs {
     std::int64_t m = 0, n = 0, k = 0;  // k = 0 where alpha = 0: A and B are not read then
     BatchShape batch;
@@ -63,6 +74,9 @@ struct GemmArgs {
     // On the host, for the duration of the launch; set where the epilogue is `scaled`. A launcher
     // copies what its kernels take.
     const ScaleArgs* scales = nullptr;
+    // Of operands in halves: for each row of A and column of B, in the order of their batches.
+    const int *exponents_a = nullptr, *exponents_b = nullptr;
+    RunIf run_if;
 };
 
 // Element offset of a batch: `index` counts the batches in row-major order of the extents.

@@ -37,6 +37,10 @@ struct OperandNeeds {
     bool rounds_to_tf32 = false;
     // Neighbours along K are neighbours in memory: A has unit column stride, B unit row stride.
     bool k_major = false;
+    // float32 operands come in halves (halves.hpp). Not all fit: the plan has a fallback ready, the
+    // kernel of a later family, and both find out on the device which of them is wanted. Selection
+    // takes such a kernel only where it costs less than that one; its cost includes the packing.
+    bool halves = false;
 };
 
 // What a kernel with these needs gets an operand of dtype `given` in.
@@ -48,7 +52,7 @@ inline DType operand_dtype(const OperandNeeds& needs, const ValidProblem& proble
 struct Schedule {
     int split_k = 1;
     std::size_t workspace_bytes = 0;
-    double cost_us = 0;       // the family's cost model, to compare rows of one family
+    double cost_us = 0;       // the family's cost model, to compare rows (and see needs.halves)
     bool in_cluster = false;  // the parts of K are the blocks of a cluster: no workspace
     int tile_n = 0;           // columns of a tile, where less than the kernel's
 };

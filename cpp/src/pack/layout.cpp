@@ -2,6 +2,7 @@
 #include <string>
 
 #include "pack/conversions.hpp"
+#include "pack/halves.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
 
@@ -58,6 +59,23 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
     }
     layout.bytes = static_cast<std::size_t>(product(elements, size_of(to)));
     return layout;
+}
+
+HalvesTask halves_task(const MatrixView& source, bool is_b, std::int64_t rows, std::int64_t k,
+                       const BatchShape& batch) {
+    HalvesTask task;
+    task.source = source;
+    task.is_b = is_b;
+    task.rows = rows;
+    task.k = k;
+    const std::int64_t packed = halves::packed_k(k);
+    task.target = is_b ? packed_layout(source, packed, rows, batch, DType::f16, 0, Order::col)
+                       : packed_layout(source, rows, packed, batch, DType::f16, 0, Order::row);
+    return task;
+}
+
+std::int64_t exponents_bytes(const HalvesTask& task) {
+    return task.rows * task.target.batch.count * static_cast<std::int64_t>(sizeof(int));
 }
 
 }  // namespace tcgemm::pack

@@ -84,10 +84,10 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
         if (!runs_on(build_info().architectures, 10 * major + minor)) continue;
         ++covered;
         for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
-            const ValidProblem problem = ValidProblem::check(square(512, dtype));
+            const ValidProblem problem = ValidProblem::check(square(2048, dtype));
             const Choice choice = select(problem, gpu(major, minor), {});
             const bool is_16_bit = dtype == DType::f16 || dtype == DType::bf16;
-            const std::string expected = is_16_bit && major == 9             ? "sm90_wgmma"
+            const std::string expected = dtype != DType::f64 && major == 9   ? "sm90_wgmma"
                                          : is_16_bit && major >= 8           ? "sm80_mma"
                                          : dtype == DType::f64 && major >= 8 ? "sm80_mma"
                                          : dtype == DType::f16 && major >= 7 ? "sm70_wmma"
@@ -96,6 +96,42 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
         }
     }
     CHECK(covered > 0);
+}
+
+TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
+    const DeviceProperties card = gpu(9, 0);
+    if (!runs_on(build_info().architectures, card.cc())) return;
+    const auto choose = [&](const GemmProblem& problem, const Forced& forced = {}) {
+        return select(ValidProblem::check(problem), card, forced);
+    };
+    const auto family = [&](const GemmProblem& problem) {
+        return std::string(choose(problem).family->name);
+    };
+    for (const std::int64_t size : {2048, 4095, 4096, 16384}) {
+        const Choice choice = choose(square(size, DType::f32));
+        CHECK_EQ(std::string(choice.family->name), "sm90_wgmma");
+        CHECK(choice.kernel->needs.halves);
+        CHECK(choice.fallback != nullptr);
+        CHECK(choice.schedule.cost_us < choice.fallback_schedule.cost_us);
+    }
+    CHECK_EQ(family(square(64, DType::f32)), "simt");
+    CHECK_EQ(family(square(256, DType::f32)), "simt");
+    // By name, a small product too, with what computes operands that do not fit.
+    const Choice forced = choose(square(64, DType::f32), {"sm90_wgmma", ""});
+    CHECK(forced.kernel->needs.halves);
+    CHECK_EQ(std::string(forced.fallback->name).substr(0, 8), "simt_f32");
+
+    GemmProblem problem = square(4096, DType::f32);
+    problem.precision = Precision::fp32_simt;
+    CHECK_EQ(family(problem), "simt");
+    problem.precision = Precision::fp32;
+    CHECK_EQ(family(problem), "sm90_wgmma");
+    problem.accumulate = Accumulate::promoted;
+    CHECK_EQ(family(problem), "sm90_wgmma");
+    problem.determinism = Determinism::batch_invariant;  // all of A decides: see rejects
+    CHECK_EQ(family(problem), "simt");
+    problem = square(4096, DType::f16);
+    CHECK(choose(problem).fallback == nullptr);
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {

@@ -5,6 +5,7 @@
 
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/epilogue/store.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/simt/operand_loader.cuh"
 #include "kernels/simt/policy.hpp"
 
@@ -220,6 +221,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
     constexpr int kPromotedTiles = kPromotedK / Policy::kBlockK;
     __shared__ Shared shared;
+    if (!halves::wanted(args.run_if)) return;
 
     for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
         const device::Tile place = work.tiles.tile(index);
@@ -287,6 +289,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
 template <class Acc, class Epilogue>
 __global__ void __launch_bounds__(256)
     reduce_kernel(const __grid_constant__ GemmArgs args, int splits, const Epilogue epilogue) {
+    if (!halves::wanted(args.run_if)) return;
     const std::int64_t outputs = args.m * args.n;
     const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
     for (std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;

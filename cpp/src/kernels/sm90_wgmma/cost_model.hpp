@@ -23,19 +23,22 @@ inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an ele
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
+// To pack float32 operands into halves, and to launch a fallback that has nothing to do; the bytes
+// that are read and written, for each byte of the halves.
+inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 3.2;
 inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
 inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                            const DeviceProperties& device, const Schedule& schedule) {
-    return arrange(row, problem->m, problem->n, problem->k, problem.batch_count(), schedule,
+    return arrange(row, problem->m, problem->n, row.k(problem->k), problem.batch_count(), schedule,
                    device.sm_count);
 }
 
 // Whether boxes of B lie along n.
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem) {
-    return row.element_bytes() == 2 && problem->b.col_stride == 1;
+    return row.element_bytes() == 2 && !row.halves && problem->b.col_stride == 1;
 }
 
 // `row` for tiles of `columns`.
@@ -60,7 +63,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
     const RowInfo row = narrowed(of_whole_tiles, arrangement.n_step);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
-    const double k = static_cast<double>(problem->k);
+    const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
     const double tiles = static_cast<double>(arrangement.tiles()) * batch * chosen.split_k;
@@ -121,6 +124,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double sm_us = std::max(0.0, bytes / busy_sms - kStagesBytes) / kSmBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
+    if (row.halves) {
+        schedule.cost_us += kHalvesUs + (a_bytes + b_bytes) * kHalvesPasses / kBytesPerUs;
+    }
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {

@@ -17,7 +17,7 @@ constexpr DType dtype_of() {
     if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
     if (std::is_same_v<Element, device::E4M3>) return DType::e4m3;
     if (std::is_same_v<Element, device::E5M2>) return DType::e5m2;
-    return std::is_same_v<Element, device::Tf32> ? DType::f32 : DType::i8;
+    return std::is_same_v<Element, std::int8_t> ? DType::i8 : DType::f32;
 }
 
 template <class Row>
@@ -33,7 +33,19 @@ template <class Row>
 std::string rejects_elements(const ValidProblem& problem) {
     constexpr DType a = dtype_of<typename Row::ElementA>();
     constexpr DType b = dtype_of<typename Row::ElementB>();
-    constexpr bool is_tf32 = a == DType::f32;
+    constexpr bool is_tf32 = a == DType::f32 && !Row::halves;
+    if constexpr (Row::halves) {
+        if (problem->a.dtype != a || problem->b.dtype != a ||
+            problem->precision != Precision::fp32) {
+            return std::string("multiplies float32 in halves, the problem asks for precision ") +
+                   name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
+                   name(problem->b.dtype);
+        }
+        if (problem.batch_invariant()) {
+            return "leaves a product whose operands do not fit halves to CUDA cores, and all rows "
+                   "of A decide on that; with determinism batch_invariant none may";
+        }
+    }
     if (is_fp8(a) != is_fp8(problem->precision) ||
         (is_fp8(a) && (problem->a.dtype != a || problem->b.dtype != b)) ||
         (problem->precision == Precision::tf32) != is_tf32) {
@@ -50,7 +62,10 @@ std::string rejects_elements(const ValidProblem& problem) {
         return std::string("accumulates in ") + name(accumulate<Row>()) +
                ", where others that do what the problem asks for give other bits";
     }
-    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
+    // Sums of halves keep what FP32 promises either way.
+    const bool in_fp32 = Row::halves && problem->accumulate != Accumulate::promoted;
+    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a,
+                        in_fp32 ? Accumulate::fp32 : accumulate<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
@@ -64,15 +79,16 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return reason;
     }
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
+    const std::int64_t k = problem->k < kMaxExtent ? row_info<Row>().k(problem->k) : problem->k;
     const std::pair<const char*, std::int64_t> extents[] = {
-        {"m", problem->m}, {"n", problem->n}, {"k", problem->k}, {"batch", problem.batch_count()}};
+        {"m", problem->m}, {"n", problem->n}, {"k", k}, {"batch", problem.batch_count()}};
     for (const auto& [extent_name, extent] : extents) {
         if (extent > kMaxExtent) {
             return std::string("takes ") + extent_name + " up to 2^31 - 1025, the problem has " +
-                   std::to_string(extent);
+                   std::to_string(extent) + (Row::halves ? " in halves" : "");
         }
     }
-    const Arrangement arrangement = arrange(row_info<Row>(), problem->m, problem->n, problem->k,
+    const Arrangement arrangement = arrange(row_info<Row>(), problem->m, problem->n, k,
                                             problem.batch_count(), {}, device.sm_count);
     if (arrangement.tiles() > 0x7fffffff / problem.batch_count()) {
         return "counts at most 2^31 - 1 tiles, the problem has " +
@@ -93,6 +109,10 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
     inner.batch.rank = args.batch.rank - 1;
     inner.batch.count = args.batch.count / args.batch.extent[0];
     std::copy(args.batch.extent + 1, args.batch.extent + args.batch.rank, inner.batch.extent);
+    if (args.exponents_a != nullptr) {
+        inner.exponents_a += index * args.a.batch_stride[0] / args.a.row_stride;
+        inner.exponents_b += index * args.b.batch_stride[0] / args.b.col_stride;
+    }
     for (MatrixView* const view : {&inner.a, &inner.b, &inner.c, &inner.d}) {
         if (view->data != nullptr) {
             view->data = static_cast<char*>(view->data) +
@@ -138,14 +158,16 @@ constexpr OperandNeeds needs() {
     // 128 bytes lies across two.
     needs.packed_row_bytes = 128;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
-    needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32;
+    needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
     needs.k_major = !Row::any_major;
+    needs.halves = Row::halves;
     return needs;
 }
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
     {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
     TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW) TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
+        TCGEMM_SM90_WGMMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};

@@ -10,7 +10,9 @@
 
 #include "kernels/device/arch_guard.cuh"
 #include "kernels/device/launch.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/sm90_wgmma/epilogue.cuh"
+#include "kernels/sm90_wgmma/exponents.cuh"
 #include "kernels/sm90_wgmma/mainloop.cuh"
 #include "kernels/sm90_wgmma/split_k.cuh"
 
@@ -82,6 +84,9 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             } else {
                 store.run(work, sums);
             }
+        } else if constexpr (Policy::kHalves) {
+            apply_exponents<Policy>(params, work, row, sums);
+            store.run(work, sums);
         } else if constexpr (kScaled) {
             float scaled[Policy::kSubtiles][Policy::kSums];
             apply_scales<Policy>(params, work, row, sums, scaled);
@@ -122,6 +127,9 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     // Nothing in global memory is read or written before this.
     device::wait_for_predecessor();
     device::release_successor();
+    if constexpr (Policy::kHalves) {
+        if (!halves::wanted(params.args.run_if)) return;
+    }
     const int warpgroup = threadIdx.x / kWarpgroup;
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();

@@ -1,6 +1,7 @@
 // Host entry points between the translation units of this family.
 #pragma once
 
+#include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/sm90_wgmma/params.hpp"
 #include "kernels/sm90_wgmma/policy.hpp"
@@ -19,15 +20,21 @@ struct RowInfo {
     int blocks_per_sm;
     int least_n;  // columns that an instruction works on at least; see Policy
     bool splits;
+    bool halves;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
+    // Of the operands as they come to the kernel.
+    std::int64_t k(std::int64_t of_problem) const {
+        return halves ? halves::packed_k(of_problem) : of_problem;
+    }
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,   Row::consumers, Row::ping_pong,        Row::blocks_per_sm, Row::least_n,
-            Row::splits, Row::start_us,  Row::k_block_alone_us, Row::k_block_us,    Row::tile_us};
+    return {Row::tile,   Row::consumers, Row::ping_pong, Row::blocks_per_sm,    Row::least_n,
+            Row::splits, Row::halves,    Row::start_us,  Row::k_block_alone_us, Row::k_block_us,
+            Row::tile_us};
 }
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what

@@ -3,6 +3,7 @@
 
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/device/ptx/wgmma.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 #include "kernels/sm90_wgmma/scales.cuh"
 
@@ -116,6 +117,7 @@ class Multiplier {
     using Register = std::conditional_t<kHalf, std::uint32_t, typename Policy::Sum>;
     static constexpr int kSubtiles = Policy::kSubtiles;
     static constexpr int kBlocksPerSum = kPromotedK / Policy::kBlockK;
+    static constexpr int kSteps = kRowBytes / kMmaKBytes;  // of a k-block
 
    public:
     using Sums = typename Policy::Sums;
@@ -127,6 +129,7 @@ class Multiplier {
           b_(shared.b(0), kSlabBytes),
           consumer_(consumer),
           width_(params.n_step) {
+        if (Policy::kHalves && row > 0) pass_issue();  // the first turn is consumer 0's
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases_;
@@ -141,7 +144,9 @@ class Multiplier {
     // sums = A B over `blocks` k-blocks. `scales`: BlockScales, of a promoted product.
     template <class... Scales>
     __device__ __forceinline__ void run(int blocks, Sums& sums, Scales... scales) {
-        if constexpr (Policy::kPromoted) {
+        if constexpr (Policy::kHalves) {
+            multiply_halves(blocks, sums);
+        } else if constexpr (Policy::kPromoted) {
             Sums partial;
             clear(partial);
             clear(sums);
@@ -212,7 +217,7 @@ class Multiplier {
             ptx::wgmma_fence();
 #pragma unroll
             for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block<MmaOfWidth>(block, done > 0, acc);
+                multiply_block<MmaOfWidth, 0, kSteps>(block, block, done > 0 || block > 0, acc);
             }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
@@ -227,21 +232,77 @@ class Multiplier {
         release(previous);
     }
 
-    template <class MmaOfWidth>
-    __device__ __forceinline__ void multiply_block(int block, bool accumulate,
+    // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
+    // tensor cores cut off a sum grows with its length, then both with the low ones. While the
+    // first is promoted they work on the others, and at the end of a stage on the other consumer's:
+    // the two issue in turns, so that they don't end together.
+    __device__ __forceinline__ void multiply_halves(int blocks, Sums& sums) {
+        constexpr int kHigh = 0, kLow = 1, kHalfBlock = kSteps / 2;
+        constexpr float kLowUnit = 1.0f / (1 << halves::kLowBits);
+        Register first[kSubtiles][Mma::kRegisters], second[kSubtiles][Mma::kRegisters];
+        clear(first);
+        clear(second);
+        clear(sums);
+        for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
+            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            wait_for_issue();
+            ptx::wgmma_fence();
+            multiply_block<Mma, 0, kHalfBlock>(kHigh, kHigh, false, first);
+            ptx::wgmma_commit();
+            multiply_block<Mma, kHalfBlock, kSteps>(kHigh, kHigh, false, second);
+            ptx::wgmma_commit();
+            ptx::wgmma_wait<1>();
+            promote(first, sums);
+            ptx::wgmma_fence();
+            multiply_block<Mma, 0, kSteps>(kHigh, kLow, false, first);
+            multiply_block<Mma, 0, kSteps>(kLow, kHigh, true, first);
+            ptx::wgmma_commit();
+            pass_issue();
+            ptx::wgmma_wait<0>();
+            release(at_.stage);
+            at_.advance();
+            // Together: one rounding less of the sums.
+#pragma unroll
+            for (int s = 0; s < kSubtiles; ++s) {
+                ptx::fence_registers(first[s]);
+                ptx::fence_registers(second[s]);
+#pragma unroll
+                for (int i = 0; i < Mma::kRegisters; ++i) {
+                    second[s][i] = fmaf(first[s][i], kLowUnit, second[s][i]);
+                }
+            }
+            promote(second, sums);
+        }
+    }
+
+    __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][Mma::kRegisters],
+                                                   Sums& sums) {
+#pragma unroll
+        for (int s = 0; s < kSubtiles; ++s) {
+            ptx::fence_registers(partial[s]);
+#pragma unroll
+            for (int i = 0; i < Mma::kRegisters; ++i) {
+                sums[s][i] += partial[s][i];
+            }
+        }
+    }
+
+    // Steps kFirst to kEnd of k-block `a` of A's stage by k-block `b` of B's.
+    template <class MmaOfWidth, int kFirst, int kEnd>
+    __device__ __forceinline__ void multiply_block(int a, int b, bool accumulate,
                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
         const int stage = at_.stage * Policy::kStageBytes;
 #pragma unroll
-        for (int step = 0; step < kRowBytes / kMmaKBytes; ++step) {
+        for (int step = kFirst; step < kEnd; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                MmaOfWidth::run(
-                    acc[s], a_.at(stage + block * Policy::kBytesA + s * kSlabBytes + step * kStepA),
-                    b_.at(stage + block * Policy::kBytesB + step * kStepB),
-                    accumulate || block > 0 || step > 0);
+                MmaOfWidth::run(acc[s],
+                                a_.at(stage + a * Policy::kBytesA + s * kSlabBytes + step * kStepA),
+                                b_.at(stage + b * Policy::kBytesB + step * kStepB),
+                                accumulate || step > kFirst);
             }
         }
     }
@@ -262,6 +323,18 @@ class Multiplier {
                 ptx::arrive(shared_.turn(consumer_ ^ 1));
             }
         }
+    }
+
+    // Turns of two consumers that work on one tile, to issue the wgmma of a stage.
+    static constexpr int kIssueBarrier = 1 + Policy::kConsumers;  // behind those of TileStore
+    __device__ static void wait_for_issue() {
+        const int consumer = threadIdx.x / kWarpgroup;
+        ptx::named_barrier(kIssueBarrier + consumer, 2 * kWarpgroup);
+    }
+    __device__ static void pass_issue() {
+        static_assert(!Policy::kHalves || (Policy::kConsumers == 2 && !Policy::kPingPong));
+        const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
+        ptx::arrive_at_named_barrier(kIssueBarrier + other, 2 * kWarpgroup);
     }
 
     // A warp at a time: the others may still read. In each block of the cluster, by a lane each.

@@ -1,6 +1,8 @@
 // What a kernel is compiled for: a row of the table and the layouts of its operands.
 #pragma once
 
+#include <cuda_fp16.h>
+
 #include <cstdint>
 #include <type_traits>
 
@@ -35,8 +37,10 @@ constexpr int start_registers(int threads, int blocks_per_sm) {
 
 template <class Row, Major A, Major B>
 struct Policy {
-    using ElementA = typename Row::ElementA;
-    using ElementB = typename Row::ElementB;
+    // float32 in halves (kernels/halves.hpp): a k-block of high halves, then one of low ones.
+    static constexpr bool kHalves = Row::halves;
+    using ElementA = std::conditional_t<kHalves, __half, typename Row::ElementA>;
+    using ElementB = std::conditional_t<kHalves, __half, typename Row::ElementB>;
     using Accumulator = typename Row::Accumulator;  // float, __half or std::int32_t
     static constexpr int kBlockK = kRowBytes / sizeof(ElementA);
     static constexpr Major a_major = A, b_major = B;
@@ -47,7 +51,7 @@ struct Policy {
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
     // its own in turn, and stores one while the other multiplies.
     static constexpr bool kPingPong = Row::ping_pong;
-    // Sums of at most 128 k go to a second accumulator of FP32.
+    // Sums of at most 128 k (of halves: 32 of the high ones) go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
     static constexpr bool kSplits = Row::splits;             // K over several blocks
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
@@ -64,9 +68,10 @@ struct Policy {
     using Sums = Sum[kSubtiles][kSums];
     static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
     // k-blocks that come and go together: a small tile's wgmma are done sooner than a barrier and
-    // the issue of the next ones take. Two blocks on an SM hide that from each other.
-    static constexpr int kBlocksPerStage =
-        kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1 && !kPromoted ? 2 : 1;
+    // the issue of the next ones take. Two blocks on an SM hide that from each other. And both
+    // halves, each of which is multiplied twice.
+    static constexpr bool kSmall = kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1;
+    static constexpr int kBlocksPerStage = kHalves || (kSmall && !kPromoted) ? 2 : 1;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
     static constexpr int kStages = kStagesBytes / kBlocksPerSm / kStageBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
@@ -75,7 +80,8 @@ struct Policy {
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
     // Besides accumulators, addresses take 40 registers or more.
-    static_assert(kRows * kBlockN / kWarpgroup * (kPromoted ? 2 : 1) + 40 <= kConsumerRegisters);
+    static constexpr int kAccumulators = kHalves ? 3 : kPromoted ? 2 : 1;
+    static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + 40 <= kConsumerRegisters);
 };
 
 }  // namespace tcgemm::sm90_wgmma

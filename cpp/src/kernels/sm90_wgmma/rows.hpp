@@ -5,6 +5,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "kernels/device/f32_halves.hpp"
 #include "kernels/device/fp8.cuh"
 #include "kernels/device/tf32.hpp"
 #include "kernels/sm90_wgmma/policy.hpp"
@@ -50,6 +51,10 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)
+// float32 operands in halves, three products of halves for one. A k-block is of one half of 64 k, so that the times
+// are those of half a stage.
+#define TCGEMM_SM90_WGMMA_HALVES_ROWS(ROW)                                                             \
+    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.52, 0.57, 1.5)
 // clang-format on
 
 #define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
@@ -66,7 +71,9 @@ namespace tcgemm::sm90_wgmma {
                                             block_n,                                            \
                                             (1 + consumer_count) * kWarpgroup};                 \
         static constexpr bool promoted = promotes, ping_pong = pingpong;                        \
-        static constexpr bool any_major = sizeof(A) == 2; /* the others: contiguous k */        \
+        static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                    \
+        /* the others: contiguous k */                                                          \
+        static constexpr bool any_major = sizeof(A) == 2 && !halves;                            \
         /* Half a tile or less: the next smaller tile is for that. */                           \
         static constexpr int least_n =                                                          \
             block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
@@ -81,6 +88,7 @@ namespace tcgemm::sm90_wgmma {
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
 TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
+TCGEMM_SM90_WGMMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 
 }  // namespace tcgemm::sm90_wgmma

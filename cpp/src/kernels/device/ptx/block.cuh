@@ -20,6 +20,11 @@ __device__ __forceinline__ void named_barrier(int index, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(index), "r"(threads) : "memory");
 }
 
+// Counts as having come there, without waiting for the others.
+__device__ __forceinline__ void arrive_at_named_barrier(int index, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(index), "r"(threads) : "memory");
+}
+
 __device__ __forceinline__ std::uint32_t cluster_rank() {
     std::uint32_t rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
