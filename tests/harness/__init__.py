@@ -4,12 +4,20 @@ from . import c_api, cuda, data, dlpack, families, oracle, scaled
 from .check import WORST, Evidence, Lab, Run
 from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
-from .modes import FAMILY_MODES, MODES, SCALING_FAMILIES, SIXTEEN_BIT_FAMILIES, Mode
+from .modes import (
+    FAMILY_MODES,
+    INT8_SCALING_FAMILIES,
+    MODES,
+    SCALING_FAMILIES,
+    SIXTEEN_BIT_FAMILIES,
+    Mode,
+)
 
 __all__ = [
     "COL",
     "FAMILY_MODES",
     "FORMATS",
+    "INT8_SCALING_FAMILIES",
     "MODES",
     "ROW",
     "SCALING_FAMILIES",
