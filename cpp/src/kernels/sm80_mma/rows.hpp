@@ -18,6 +18,7 @@ namespace tcgemm::sm80_mma {
 // k-block from L2 and from memory.
 // clang-format off
 #define TCGEMM_SM80_MMA_TILES(ROW, type, element)                                                           \
+    ROW(type##_256x128x64, element, float, false, 256, 128, 64, 64, 64, 3, 1, 1.08, 4.4, 0.75, 0.95)        \
     ROW(type##_256x128x32, element, float, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)         \
     ROW(type##_128x128x32, element, float, false, 128, 128, 32, 64, 64, 4, 2, 0.29, 2.4, 0.33, 0.33)        \
     ROW(type##_64x128x32, element, float, false, 64, 128, 32, 32, 64, 4, 3, 0.18, 1.0, 0.28, 0.3)           \
