@@ -13,9 +13,9 @@ import tcgemm
 from harness import (
     COL,
     FAMILY_MODES,
+    INT8_SCALING_FAMILIES,
     MODES,
     ROW,
-    SCALING_FAMILIES,
     Lab,
     Layout,
     data,
@@ -106,7 +106,7 @@ def main() -> int:
                         kernels.add(done.kernel)
                 except tcgemm.NoKernelError:
                     continue  # the kernel is for another mode
-            if family in SCALING_FAMILIES and kernel["name"] not in kernels:
+            if family in INT8_SCALING_FAMILIES:
                 for used in scaled_products(Lab(tcgemm, family)):
                     count += 1
                     kernels.add(used)

@@ -7,6 +7,7 @@ import pytest
 import tcgemm
 from harness import (
     FAMILY_MODES,
+    INT8_SCALING_FAMILIES,
     MODES,
     SCALING_FAMILIES,
     Lab,
@@ -91,7 +92,8 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
             except tcgemm.NoKernelError:
                 continue
             scaled.check(lab, a, b, **how)
-            assert lab.family in SCALING_FAMILIES
+            scaling = INT8_SCALING_FAMILIES if of_a == "int8" else SCALING_FAMILIES
+            assert lab.family in scaling
             assert used == kernel
             ran.add(kernel)
     assert ran == {k["name"] for k in tcgemm.kernels() if k["family"] == lab.family}
@@ -194,19 +196,17 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
     }
     assert set(found) >= set(modes) - {("float64", "fp32", "fp32", "float64")}
     scaling = {
-        ("int8", "int8", "int32", "float32"),
-        ("float8_e4m3fn", "fp8", "promoted", "float8_e4m3fn"),
+        ("int8", "int8", "int32", "float32"): INT8_SCALING_FAMILIES,
+        ("float8_e4m3fn", "fp8", "promoted", "float8_e4m3fn"): SCALING_FAMILIES,
     }
-    assert set(found) >= scaling
+    assert set(found) >= set(scaling)
     for key, row in found.items():
         expected = [
             family
             for family in FAMILY_MODES
             if family in architectures
             and family != "host"
-            and (
-                family in SCALING_FAMILIES if key in scaling else modes[key] in FAMILY_MODES[family]
-            )
+            and (family in scaling[key] if key in scaling else modes[key] in FAMILY_MODES[family])
             and families.runs_on(architectures[family], capability)
         ]
         assert row["family"] == (expected[0] if expected else ""), row

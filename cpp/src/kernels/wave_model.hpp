@@ -34,9 +34,8 @@ inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 // FLOP per clock of an SM's tensor cores with operands of a dtype, as mma.sync reaches them.
 inline double tensor_rate(int cc, DType operand) {
     if (operand == DType::f64) return cc == 80 ? 128 : cc >= 90 ? 256 : 4;
-    if (cc >= 90) return 2650;
-    if (cc == 80) return 2048;
-    return 1024;
+    const double of_halves = cc >= 90 ? 2650 : cc == 80 ? 2048 : 1024;
+    return of_halves * 2 / size_of(operand);  // INT8 and TF32: as many bytes
 }
 
 // Bytes per clock that L2 delivers to each SM while all ask, by published microbenchmarks (V100 2.2

@@ -32,11 +32,13 @@ const DeviceProperties kH200 = card(90, 227, 132, 1980000, 60);
 struct Mode {
     DType dtype;
     Accumulate accumulate;
+    Precision precision = Precision::automatic;
 };
 constexpr Mode kModes[] = {
     {DType::f16, Accumulate::fp32},     {DType::bf16, Accumulate::fp32},
     {DType::f16, Accumulate::promoted}, {DType::bf16, Accumulate::promoted},
     {DType::f16, Accumulate::fp16},     {DType::f64, Accumulate::fp64},
+    {DType::i8, Accumulate::int32},     {DType::f32, Accumulate::fp32, Precision::tf32},
 };
 
 ValidProblem problem(const Mode& mode, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -46,9 +48,11 @@ ValidProblem problem(const Mode& mode, std::int64_t m, std::int64_t n, std::int6
     p.n = n;
     p.k = k;
     p.accumulate = mode.accumulate;
+    p.precision = mode.precision;
     p.determinism = determinism;
     p.a = Operand::row_major(mode.dtype, k > 0 ? k : 1);
-    p.b = p.c = p.d = Operand::row_major(mode.dtype, n);
+    p.b = Operand::row_major(mode.dtype, n);
+    p.c = p.d = Operand::row_major(mode.dtype == DType::i8 ? DType::i32 : mode.dtype, n);
     return ValidProblem::check(p);
 }
 

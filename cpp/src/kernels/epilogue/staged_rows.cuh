@@ -8,6 +8,11 @@
 
 namespace tcgemm::epilogue {
 
+template <class Output>
+inline constexpr bool kIsScaled = false;
+template <class Policy>
+inline constexpr bool kIsScaled<Output<Policy>> = Policy::kScaled;
+
 // kRows x kCols accumulators of a warp, rows kLd apart, kVector columns a lane at a time. They
 // begin at D(row, col), of which rows x cols exist.
 template <int kVector, int kRows, int kCols, int kLd, class Output, class Accumulator>
@@ -17,9 +22,10 @@ __device__ void store_staged_rows(const Output& output, const Accumulator* stage
     constexpr int kLanes = kChunks < 32 ? kChunks : 32;  // a row
     constexpr int kRowStep = 32 / kLanes;
     using Value = typename Output::Value;
-    // Rows a lane passes on at once: as many as there are, up to four (FP64: two, for its sums
-    // leave few registers).
-    constexpr int kMost = sizeof(Value) == 8 ? 2 : 4, kRowsALane = kRows / kRowStep;
+    // Rows a lane passes on at once: as many as there are, up to four. Fewer where sums (FP64) or
+    // what is done to them (scales) leave few registers.
+    constexpr int kMost = kIsScaled<Output> ? 1 : sizeof(Value) == 8 ? 2 : 4;
+    constexpr int kRowsALane = kRows / kRowStep;
     constexpr int kBatch = kRowsALane < kMost ? kRowsALane : kMost;
     static_assert(kLd % kVector == 0 && kRows % (kRowStep * kBatch) == 0);
     const int lane = threadIdx.x % 32;
@@ -41,12 +47,14 @@ __device__ void store_staged_rows(const Output& output, const Accumulator* stage
     }
 }
 
-// The same in vectors of 16 bytes of sums, where D takes them. The whole warp calls it.
+// The same in vectors of 16 bytes of sums (integers have 32 bits here, whatever they are widened
+// to), where D takes them. The whole warp calls it.
 template <int kRows, int kCols, int kLd, class Output, class Accumulator>
 __device__ __forceinline__ void store_staged(const Output& output, const Accumulator* staged,
                                              std::int64_t row, std::int64_t col, int rows,
                                              int cols) {
-    constexpr int kVector = 16 / sizeof(typename Output::Value);
+    using Value = typename Output::Value;
+    constexpr int kVector = std::is_integral_v<Value> ? 4 : 16 / sizeof(Value);
     if (output.template vectorizable<kVector>()) {
         store_staged_rows<kVector, kRows, kCols, kLd>(output, staged, row, col, rows, cols);
     } else {

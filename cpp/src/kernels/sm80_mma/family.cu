@@ -1,4 +1,4 @@
-// sm80_mma: FP16, BF16 and FP64 products on the tensor cores of sm_80 and newer, through mma.sync.
+// sm80_mma: products on the tensor cores of sm_80 and newer, through mma.sync.
 #include <algorithm>
 #include <string>
 
@@ -16,20 +16,25 @@ constexpr int kBandRows = 1024;
 
 template <class Row>
 constexpr DType element() {
-    if (std::is_same_v<typename Row::Element, double>) return DType::f64;
-    return std::is_same_v<typename Row::Element, __half> ? DType::f16 : DType::bf16;
+    using Element = typename Row::Element;
+    if (std::is_same_v<Element, double>) return DType::f64;
+    if (std::is_same_v<Element, std::int8_t>) return DType::i8;
+    if (std::is_same_v<Element, device::Tf32>) return DType::f32;
+    return std::is_same_v<Element, __half> ? DType::f16 : DType::bf16;
 }
 
 template <class Row>
 constexpr Accumulate accumulate() {
     if (Row::promoted) return Accumulate::promoted;
     if (std::is_same_v<typename Row::Accumulator, double>) return Accumulate::fp64;
+    if (std::is_same_v<typename Row::Accumulator, std::int32_t>) return Accumulate::int32;
     return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
 }
 
 // What partial results of a split K are kept in.
 template <class Row>
 constexpr DType sums() {
+    if (element<Row>() == DType::i8) return DType::i32;
     return element<Row>() == DType::f64 ? DType::f64 : DType::f32;
 }
 
@@ -44,7 +49,13 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                " bytes of shared memory a block, the device has " +
                std::to_string(device.shared_memory_per_block);
     }
-    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>());
+    constexpr bool is_tf32 = element<Row>() == DType::f32;
+    if (is_tf32 && problem->precision != Precision::tf32) {
+        return std::string("multiplies tf32, the problem asks for precision ") +
+               name(problem->precision);
+    }
+    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>(),
+                                          Row::scales ? problem->epilogue : Epilogue::linear);
         !reason.empty()) {
         return reason;
     }
@@ -85,20 +96,25 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     if (is_split) split.d_stride = partials.d_stride;
     const GemmArgs target = is_split ? partials.target(args) : args;
 
-    const bool row_a = is_row_major(args.a, args.m);
-    const bool row_b = is_row_major(args.b, args.k);
-    const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
-                                           : launch_layout<Row, Major::k, Major::k>)
-                                  : (row_b ? launch_layout<Row, Major::mn, Major::mn>
-                                           : launch_layout<Row, Major::mn, Major::k>);
-    launch_one(target, scheduler, split, stream);
+    if constexpr (!Row::any_major) {
+        launch_layout<Row, Major::k, Major::k>(target, scheduler, split, stream);
+    } else {
+        const bool row_a = is_row_major(args.a, args.m);
+        const bool row_b = is_row_major(args.b, args.k);
+        const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
+                                               : launch_layout<Row, Major::k, Major::k>)
+                                      : (row_b ? launch_layout<Row, Major::mn, Major::mn>
+                                               : launch_layout<Row, Major::mn, Major::k>);
+        launch_one(target, scheduler, split, stream);
+    }
     if (is_split) reduce_splits(args, partials, split.split_k, stream, Row::name);
 }
 
-constexpr OperandNeeds kNeeds = {false, 16};
+template <class Row>
+constexpr OperandNeeds kNeeds = {false, 16, false, 16, false, !Row::any_major};
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds, rejects<id>, schedule<id>, launch<id>},
-    TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW)
+#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds<id>, rejects<id>, schedule<id>, launch<id>},
+    TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};

@@ -27,14 +27,15 @@ inline constexpr int kSharedBytes = Shape<Policy>::kRingBytes + static_cast<int>
 
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
-    gemm_kernel(const GemmArgs args, const Epilogue epilogue, const device::TileScheduler scheduler,
-                const KSplit split, const std::int64_t first_tile) {
+    gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
+                const device::TileScheduler scheduler, const KSplit split,
+                const std::int64_t first_tile) {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
     using S = Shape<Policy>;
     using Element = typename Policy::Element;
     extern __shared__ __align__(128) unsigned char shared[];
     using Mma = typename S::Mma;
-    using Sum = typename Epilogue::Value;
+    using Sum = typename S::Sum;
     static_assert(S::kWarps * Mma::kM * kStagedLd<Policy> * sizeof(Sum) <= S::kRingBytes);
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
 
     auto& keep = *reinterpret_cast<Keep*>(shared + S::kRingBytes);
     const std::uint32_t barrier = ptx::shared_address(&keep.barrier);
-    if (threadIdx.x == 0) ptx::init_barrier(barrier, S::kWarps);
+    if (threadIdx.x == 0) ptx::init_barrier(barrier, Policy::tile.threads);
 
     // 1. Where the block works.
     using Place = device::TilePlace<Policy::tile.block_m, Policy::tile.block_n>;

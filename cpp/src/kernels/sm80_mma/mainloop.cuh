@@ -29,6 +29,7 @@ struct Shape {
                   (tile.warp_n == 32 || tile.warp_n == 64));
 
     using Sums = typename Mma::Sums[kMmasM][kMmasN];
+    using Sum = decltype(Mma::pair({}, 0).x);  // as the epilogue takes it
 
     // Tiles in shared memory keep the order of global memory: loads of fragments transpose.
     template <Major major, int kMn>
@@ -101,16 +102,32 @@ class Mainloop {
     using LoaderB = device::AsyncTileLoader<typename S::TileB, Element,
                                             Policy::b_major == Major::mn, tile.threads>;
     static constexpr int kVectors = LoaderA::kVectors + LoaderB::kVectors;
-    // The next fragments are loaded beside the first rows of a step's multiplications, and the
-    // copies of a k-block are started in its first steps.
-    static constexpr int kLoadRows = kMmasM / 2;
-    static constexpr int kCopySteps = S::kSteps > 2 ? S::kSteps - 2 : 1;
+
+    // What a warp does beside its multiplications, by their number in a step (of kMmas). The first
+    // ones touch every fragment of the step: loads that come behind them then share no scoreboard
+    // with a fragment that is still awaited, for which a multiplication would wait for them too.
+    static constexpr int kMmas = kMmasM * kMmasN;
+    static constexpr int kTouches = kMmasM > kPairsN ? kMmasM : kPairsN;
+    // Loads of the next step's fragments begin there, in the last step behind the wait for the next
+    // k-block, and leave the end of a step free, so that they have come when it begins.
+    static constexpr int kFree = kMmas / 8, kWaitAt = kMmas * 3 / 8;
+    static constexpr int kLoads = kMmasM + kPairsN;
+    static constexpr int load_at(bool is_last_step, int load) {
+        const int first = is_last_step ? kWaitAt : kTouches;
+        return first + load * (kMmas - kFree - first) / kLoads;
+    }
+    // Before the last step all copies are started, two by two, and the stage is passed.
+    static constexpr int kPassStep = S::kSteps - 2, kPassAt = kMmas - kFree;
+    static constexpr int copy_at(int copy) {  // counted from the first step
+        const int last = kPassStep * kMmas + kPassAt;
+        return kTouches + copy / 2 * 2 * (last - kTouches) / kVectors;
+    }
 
    public:
     using Sums = typename S::Sums;
 
-    // Matrices start at the block's rows of A, columns of B and k. `ring` and `barrier`, of one
-    // arrival a warp: addresses in shared memory.
+    // Matrices start at the block's rows of A, columns of B and k. `ring` and `barrier`, at which
+    // every thread arrives: addresses in shared memory.
     __device__ Mainloop(std::uint32_t ring, std::uint32_t barrier, const Element* a,
                         std::int64_t lda, const Element* b, std::int64_t ldb, int rows, int cols,
                         std::int64_t k, int warp_m, int warp_n)
@@ -137,7 +154,8 @@ class Mainloop {
         int read = 0, write = kAhead * S::kStageBytes;  // offsets in the ring
         ptx::wait_for_copies<kAhead - 1>();
         __syncthreads();
-        load_fragments(read, 0, 0, 0, kLoadRows);
+#pragma unroll
+        for (int load = 0; load < kLoads; ++load) load_fragment(read, 0, load);
 
         Sums part;  // where promoted: the last 128 k at most
         if constexpr (Policy::kPromoted) clear(part);
@@ -145,34 +163,51 @@ class Mainloop {
 #pragma unroll 1
         for (int block = 0; block < blocks; ++block) {
             begin_copies(write, block + kAhead);
+            bool is_next_here = false;
 #pragma unroll
             for (int step = 0; step < S::kSteps; ++step) {
-                if (step == S::kSteps - 1) {
-                    read = next(read);
-                    ptx::wait_for_phase(barrier_, block & 1);
-                }
-                // Between the multiplications: fragments of the next step, and copies of the
-                // k-block that takes the place of the last one.
-#pragma unroll
-                for (int i = 0; i < kMmasM; ++i) {
-                    if (i < kLoadRows) {
-                        load_fragments(read, (step + 1) % S::kSteps, (step + 1) % 2, i, 1);
+                const bool is_last = step == S::kSteps - 1;
+                int number = 0;
+                const auto multiply = [&](int i, int j) {
+                    if (is_last && number == kWaitAt - kFree) {
+                        is_next_here = ptx::test_phase(barrier_, block & 1);
                     }
-                    if (step == S::kSteps - 2 && i == kLoadRows) pass_stage();
-                    if (step < kCopySteps) {
-                        constexpr int kSlots = kCopySteps * kMmasM;
-                        const int slot = step * kMmasM + i;
+                    if (is_last && number == kWaitAt) {
+                        read = next(read);
+                        if (!is_next_here) ptx::wait_for_phase(barrier_, block & 1);
+                    }
 #pragma unroll
-                        for (int v = slot * kVectors / kSlots; v < (slot + 1) * kVectors / kSlots;
-                             ++v) {
-                            copy(write, v);
+                    for (int load = 0; load < kLoads; ++load) {
+                        if (load_at(is_last, load) == number) {
+                            load_fragment(read, (step + 1) % S::kSteps, load);
                         }
                     }
-                    multiply_row(target, i, step % 2);
+#pragma unroll
+                    for (int v = 0; v < kVectors; ++v) {
+                        if (copy_at(v) == step * kMmas + number) copy(write, v);
+                    }
+                    if (step == kPassStep && number == kPassAt) {
+                        ptx::commit_copies();
+                        write = next(write);
+                        pass_stage();
+                    }
+                    Mma::multiply(target[i][j], a_[step % 2][i], b_[step % 2][j / 2], j % 2);
+                    ++number;
+                };
+#pragma unroll
+                for (int touch = 0; touch < kTouches; ++touch) {
+                    multiply(touch % kMmasM, touch % kPairsN * 2);
                 }
-                if (step == kCopySteps - 1) {
-                    ptx::commit_copies();
-                    write = next(write);
+                // The rest in serpentines: a row begins with the column the row before ended with.
+#pragma unroll
+                for (int i = 0; i < kMmasM; ++i) {
+#pragma unroll
+                    for (int column = 0; column < kMmasN; ++column) {
+                        const int j = i % 2 == 0 ? column : kMmasN - 1 - column;
+                        const bool touched = j % 2 == 0 && (kMmasM > kPairsN ? j / 2 == i % kPairsN
+                                                                             : j / 2 % kMmasM == i);
+                        if (!touched) multiply(i, j);
+                    }
                 }
             }
             if constexpr (Policy::kPromoted) {
@@ -213,42 +248,29 @@ class Mainloop {
             load_b_.copy(ring_ + stage + S::TileA::kBytes, v - LoaderA::kVectors);
         }
     }
-    // The warp has read the oldest stage, and its copies of the next one have come. Who waits for
-    // the phase that ends when all warps have said so may read the next stage and overwrite the
-    // oldest one. In between a warp multiplies: none waits at once for the slowest one.
+    // The thread's warp has read the oldest stage, and the thread's copies of the next one have
+    // come. Who waits for the phase that ends when all threads have said so may read the next stage
+    // and overwrite the oldest one. In between a warp multiplies: none waits at once for the
+    // slowest one.
     __device__ __forceinline__ void pass_stage() const {
-        constexpr bool kCommitted = kCopySteps < S::kSteps - 1;  // the copies of this k-block
-        ptx::wait_for_copies<kCommitted ? kAhead - 1 : kAhead - 2>();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) ptx::arrive(barrier_);
+        ptx::wait_for_copies<kAhead - 1>();
+        ptx::arrive(barrier_);
     }
     static __device__ __forceinline__ int next(int stage) {
         return stage == S::kRingBytes - S::kStageBytes ? 0 : stage + S::kStageBytes;
     }
 
-    // `count` shares from the `first` one on of a step's fragments, of kLoadRows.
-    __device__ __forceinline__ void load_fragments(int stage, int step, int set, int first,
-                                                   int count) {
+    // The `load`-th fragment of a step, in the order in which they are touched.
+    __device__ __forceinline__ void load_fragment(int stage, int step, int load) {
         const std::uint32_t a = ring_ + stage, b = a + S::TileA::kBytes;
-        const auto wanted = [&](int i, int of) {
-            const int share = i * kLoadRows / of;
-            return share >= first && share < first + count;
-        };
-#pragma unroll
-        for (int j = 0; j < kPairsN; ++j) {
-            if (wanted(j, kPairsN)) fragments_b_.load(b, j, step, b_[set][j]);
-        }
-#pragma unroll
-        for (int i = 0; i < kMmasM; ++i) {
-            if (wanted(i, kMmasM)) fragments_a_.load(a, i, step, a_[set][i]);
-        }
-    }
-    // Serpentine: a row begins with the column that the row before ended with.
-    __device__ __forceinline__ void multiply_row(Sums& sums, int i, int set) const {
-#pragma unroll
-        for (int column = 0; column < kMmasN; ++column) {
-            const int j = i % 2 == 0 ? column : kMmasN - 1 - column;
-            Mma::multiply(sums[i][j], a_[set][i], b_[set][j / 2], j % 2);
+        constexpr int kBoth =
+            kMmasM < kPairsN ? kMmasM : kPairsN;  // in turns, as long as there are
+        const bool is_a = load < 2 * kBoth ? load % 2 == 0 : kMmasM > kPairsN;
+        const int i = load < 2 * kBoth ? load / 2 : load - kBoth;
+        if (is_a) {
+            fragments_a_.load(a, i, step, a_[step % 2][i]);
+        } else {
+            fragments_b_.load(b, i, step, b_[step % 2][i]);
         }
     }
 

@@ -3,6 +3,7 @@
 
 #include "core/runtime.hpp"
 #include "kernels/epilogue/linear.hpp"
+#include "kernels/epilogue/scaled.hpp"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/split_k/split_k.hpp"
 
@@ -12,10 +13,12 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kVector = 4;  // columns a thread
 
-template <class Epilogue>
+// Part: float, double or std::int32_t, whose sums wrap around.
+template <class Part, class Epilogue>
 __global__ void __launch_bounds__(kThreads)
-    reduce_kernel(const GemmArgs args, const Epilogue epilogue, const Partials partials,
-                  const int split_k) {
+    reduce_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
+                  const Partials partials, const int split_k) {
+    using Sum = std::conditional_t<std::is_integral_v<Part>, std::uint32_t, Part>;
     const std::int64_t stride = partials.d_stride;  // from one part to the next
     const std::int64_t chunks = stride / kVector;
     const std::int64_t row_chunks = partials.ld / kVector;
@@ -25,14 +28,13 @@ __global__ void __launch_bounds__(kThreads)
         const std::int64_t row = chunk / row_chunks;
         const std::int64_t col = (chunk - row * row_chunks) * kVector;
         const auto count = static_cast<int>(min(args.n - col, std::int64_t{kVector}));
-        using Value = typename Epilogue::Value;
-        const auto* part = static_cast<const Value*>(args.workspace) + chunk * kVector;
-        Value sum[kVector] = {};
+        const auto* part = static_cast<const Part*>(args.workspace) + chunk * kVector;
+        Sum sum[kVector] = {};
         if (count == kVector) {
 #pragma unroll 8  // loads of eight parts in flight
             for (int p = 0; p < split_k; ++p) {
                 const auto value =
-                    *reinterpret_cast<const device::Vector<Value, kVector>*>(part + p * stride);
+                    *reinterpret_cast<const device::Vector<Part, kVector>*>(part + p * stride);
 #pragma unroll
                 for (int i = 0; i < kVector; ++i) sum[i] += value.element[i];
             }
@@ -46,7 +48,13 @@ __global__ void __launch_bounds__(kThreads)
         }
         const std::int64_t batch = args.batch.count == 1 ? 0 : row / args.m;
         const epilogue::Output<Epilogue> output(epilogue, args, batch);
-        output.template store<kVector>(row - batch * args.m, col, sum, count);
+        using Value = typename Epilogue::Value;
+        Value value[kVector];
+#pragma unroll
+        for (int i = 0; i < kVector; ++i) {
+            value[i] = epilogue::widen<Value>(static_cast<Part>(sum[i]));
+        }
+        output.template store<kVector>(row - batch * args.m, col, value, count);
     }
 }
 
@@ -56,6 +64,7 @@ GemmArgs Partials::target(const GemmArgs& args) const {
     GemmArgs target = args;
     target.alpha = 1.0;
     target.beta = 0.0;
+    target.scales = nullptr;
     target.d = {};
     target.d.data = args.workspace;
     target.d.dtype = dtype;
@@ -74,13 +83,18 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
     const std::int64_t blocks = (partials.d_stride / kVector + kThreads - 1) / kThreads;
     constexpr std::int64_t kMaxGrid = 0x7fffffff;
     const auto grid = static_cast<unsigned>(std::min(blocks, kMaxGrid));
-    const auto launch = [&](const auto& epilogue) {
-        reduce_kernel<<<grid, kThreads, 0, stream.get()>>>(args, epilogue, partials, split_k);
+    const auto launch = [&](auto part, const auto& epilogue) {
+        reduce_kernel<decltype(part)>
+            <<<grid, kThreads, 0, stream.get()>>>(args, epilogue, partials, split_k);
     };
     if (partials.dtype == DType::f64) {
-        launch(epilogue::Linear<double>(args));
+        launch(double{}, epilogue::Linear<double>(args));
+    } else if (partials.dtype == DType::f32) {
+        launch(float{}, epilogue::Linear<float>(args));
+    } else if (args.scales == nullptr) {
+        launch(std::int32_t{}, epilogue::Linear<std::int32_t>(args));
     } else {
-        launch(epilogue::Linear<float>(args));
+        launch(std::int32_t{}, epilogue::Scaled(args));
     }
     runtime::check_launch(kernel_name);
 }

@@ -16,7 +16,7 @@ struct KSplit {
 
 // Partial results of a split product: split_k x batches x m x ld, rows padded to four elements.
 struct Partials {
-    DType dtype;                // f32 or f64, as the sums
+    DType dtype;                // f32, f64 or i32, as the sums
     std::int64_t ld, d_stride;  // elements; d_stride from one part to the next
     explicit Partials(const GemmArgs& args, DType sums = DType::f32)
         : dtype(sums), ld((args.n + 3) / 4 * 4), d_stride(args.batch.count * args.m * ld) {}

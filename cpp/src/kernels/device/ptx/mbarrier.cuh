@@ -65,8 +65,23 @@ __device__ __forceinline__ void send(std::uint32_t remote, float4 value,
         : "memory");
 }
 
-// Waits for the end of the phase with this parity. Phases count from 0: waiting for parity 1 of a
-// fresh barrier returns at once.
+// Whether the phase with this parity has ended. Phases count from 0: that of parity 1 of a fresh
+// barrier has.
+__device__ __forceinline__ bool test_phase(std::uint32_t barrier, std::uint32_t parity) {
+    std::uint32_t done;
+    asm volatile(
+        "{\n"
+        "  .reg .pred done;\n"
+        "  mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "  selp.b32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+    return done != 0;
+}
+
+// Waits for the end of the phase with this parity. See test_phase().
 __device__ __forceinline__ void wait_for_phase(std::uint32_t barrier, std::uint32_t parity) {
     std::uint32_t done = 0;
     do {

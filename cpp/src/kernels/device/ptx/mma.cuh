@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "kernels/device/tf32.hpp"
+
 namespace tcgemm::device::ptx {
 
 // As load_matrices (block.cuh), each matrix transposed.
@@ -28,36 +30,40 @@ __device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
 template <class Element, class Accumulator>
 struct Mma;
 
-// 16-bit elements. A lane holds of A those of rows lane / 4 and + 8, k lane % 4 * 2 and + 1 (a
-// register each), then those at k + 8; of B those of column lane / 4, k lane % 4 * 2 and + 1, then
-// at k + 8.
-struct Mma16Bit {
-    static constexpr int kM = 16, kN = 8, kK = 16;
+// Elements of 16 bits and others: an instruction takes 32 bytes of k. In registers of 4 bytes of k,
+// a lane holds of A rows lane / 4 and + 8 from byte lane % 4 * 4 on, then the same 16 bytes
+// further; of B column lane / 4 from the same bytes on.
+template <class Element>
+struct MmaOf32Bytes {
+    static constexpr int kM = 16, kN = 8, kK = 32 / static_cast<int>(sizeof(Element));
     using Fragment = std::uint32_t[4];
 };
 
-#define TCGEMM_MMA(element, type)                                                      \
-    template <>                                                                        \
-    struct Mma<element, float> : Mma16Bit {                                            \
-        using Sums = float[4];                                                         \
-        static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a,    \
-                                                        const Fragment& b, int half) { \
-            asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
-                ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
-                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * half]),        \
-                  "r"(b[2 * half + 1]));                                               \
-        }                                                                              \
-        static __device__ __forceinline__ float2 pair(const Sums& d, int half) {       \
-            return make_float2(d[2 * half], d[2 * half + 1]);                          \
-        }                                                                              \
+#define TCGEMM_MMA(element, sum, pair_of_sums, in_register, shape_and_types)                \
+    template <>                                                                             \
+    struct Mma<element, sum> : MmaOf32Bytes<element> {                                      \
+        using Sums = sum[4];                                                                \
+        static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a,         \
+                                                        const Fragment& b, int half) {      \
+            asm volatile("mma.sync.aligned." shape_and_types                                \
+                         " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                         : in_register(d[0]), in_register(d[1]), in_register(d[2]),         \
+                           in_register(d[3])                                                \
+                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * half]),    \
+                           "r"(b[2 * half + 1]));                                           \
+        }                                                                                   \
+        static __device__ __forceinline__ pair_of_sums pair(const Sums& d, int half) {      \
+            return {d[2 * half], d[2 * half + 1]};                                          \
+        }                                                                                   \
     }
-TCGEMM_MMA(__half, "f16");
-TCGEMM_MMA(__nv_bfloat16, "bf16");
+TCGEMM_MMA(__half, float, float2, "+f", "m16n8k16.row.col.f32.f16.f16.f32");
+TCGEMM_MMA(__nv_bfloat16, float, float2, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32");
+TCGEMM_MMA(Tf32, float, float2, "+f", "m16n8k8.row.col.f32.tf32.tf32.f32");
+TCGEMM_MMA(std::int8_t, std::int32_t, int2, "+r", "m16n8k32.row.col.s32.s8.s8.s32");  // wraps
 #undef TCGEMM_MMA
 
 template <>
-struct Mma<__half, __half> : Mma16Bit {
+struct Mma<__half, __half> : MmaOf32Bytes<__half> {
     using Sums = std::uint32_t[2];  // two neighbours in each
     static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
                                                     int half) {
