@@ -29,8 +29,14 @@ std::string dlpack_dtype_name(DLDataType dtype) {
         case kDLBfloat: return "bfloat" + bits;
         case kDLComplex: return "complex" + bits;
         case kDLBool: return "bool";
+        case kDLFloat8_e3m4: return "float8_e3m4";
+        case kDLFloat8_e4m3: return "float8_e4m3";
+        case kDLFloat8_e4m3b11fnuz: return "float8_e4m3b11fnuz";
         case kDLFloat8_e4m3fn: return "float8_e4m3fn";
+        case kDLFloat8_e4m3fnuz: return "float8_e4m3fnuz";
         case kDLFloat8_e5m2: return "float8_e5m2";
+        case kDLFloat8_e5m2fnuz: return "float8_e5m2fnuz";
+        case kDLFloat8_e8m0fnu: return "float8_e8m0fnu";
         default:
             return "dtype of DLPack code " + std::to_string(dtype.code) + ", " + bits + " bits";
     }

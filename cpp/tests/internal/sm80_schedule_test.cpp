@@ -86,6 +86,18 @@ Schedule best(const Mode& mode, const DeviceProperties& device, const ValidProbl
     return least;
 }
 
+// The plan transposes what does not lie so, and rounds to TF32.
+TEST(rows_of_int8_and_tf32_alone_ask_for_contiguous_k) {
+    for (const Mode& mode : kModes) {
+        const bool k_major = mode.dtype == DType::i8 || mode.dtype == DType::f32;
+        for (const KernelInfo* row : rows(mode, kA100)) {
+            CHECK_EQ(row->needs.k_major, k_major);
+            CHECK(!row->needs.rounds_to_tf32);
+            CHECK_EQ(row->needs.vector_bytes, 16);
+        }
+    }
+}
+
 TEST(every_mode_has_a_row_on_every_card) {
     if (rows().empty()) return;
     for (const Mode& mode : kModes) {

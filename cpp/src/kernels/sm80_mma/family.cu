@@ -111,9 +111,15 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
 }
 
 template <class Row>
-constexpr OperandNeeds kNeeds = {false, 16, false, 16, false, !Row::any_major};
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.k_major = !Row::any_major;
+    return needs;
+}
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds<id>, rejects<id>, schedule<id>, launch<id>},
+#define TCGEMM_ROW(id, ...) \
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
     TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
