@@ -191,8 +191,9 @@ TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
                 CHECK_EQ(narrow > 0, has_narrow);
             }
         }
-        for (const KernelInfo* row : mode.rows) {  // 132 tiles of 128 x 256, 264 of 128 x 128...
-            const ValidProblem full = problem(mode, {128 * 12, 256 * 11, 8192});
+        for (const KernelInfo* row : mode.rows) {  // 132 whole tiles
+            const std::int64_t n = 11 * row->tile.block_n;
+            const ValidProblem full = problem(mode, {12 * row->tile.block_m, n, 8192});
             CHECK_EQ(row->schedule(full, h200()).tile_n, 0);
         }
     }
