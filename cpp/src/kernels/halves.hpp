@@ -44,6 +44,11 @@ inline int max_spans(std::int64_t k) {
 }
 
 #if defined(__CUDACC__)
+// 2^exponent, which is normal.
+__device__ __forceinline__ float power_of_two(int exponent) {
+    return __int_as_float((exponent + 127) << 23);
+}
+
 __device__ __forceinline__ bool wanted(const RunIf& run_if) {
     if (run_if.report == nullptr) return true;
     const Report& found = *run_if.report;

@@ -16,6 +16,7 @@ namespace tcgemm::pack {
 namespace {
 
 using halves::kBlock;
+using halves::power_of_two;
 
 // A block of threads goes through strips of kRows rows of all K, and reads each twice: those that
 // all blocks are at work on fit into L2, up to a K of about 6000.
@@ -54,9 +55,6 @@ struct Shared {
     int span;
 };
 
-__device__ __forceinline__ float power_of_two(int exponent) {
-    return __int_as_float((exponent + 127) << 23);
-}
 // x 2^-exponent, exactly but below FP32's range: such numbers have no halves at all. In two steps,
 // for the power itself may lie outside.
 __device__ __forceinline__ float scaled(float x, int exponent) {

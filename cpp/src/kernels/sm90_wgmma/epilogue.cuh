@@ -2,6 +2,7 @@
 // C comes into the same memory, box by box ahead of the accumulators.
 #pragma once
 
+#include "core/math.hpp"
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/row_store.cuh"
@@ -60,7 +61,7 @@ class TileStore {
     template <class T>
     struct Boxes {
         static constexpr int kCols = 128 / sizeof(T);
-        static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
+        static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
         static constexpr int kCount = kSubtiles * kAcross;
     };
     template <class T>
@@ -167,10 +168,8 @@ class TileStore {
         if (at.inner + col >= work.n_end) return;
 #pragma unroll 1
         for (int row = thread / kPieces; row < rows; row += kWarpgroup / kPieces) {
-            std::uint32_t word[4];
-            load_words(staging_address(staging, row, thread % kPieces * 16), word);
-            *reinterpret_cast<uint4*>(d + row * args.d.row_stride + col) =
-                make_uint4(word[0], word[1], word[2], word[3]);
+            *reinterpret_cast<float4*>(d + row * args.d.row_stride + col) =
+                ptx::load_shared(staging_address(staging, row, thread % kPieces * 16));
         }
     }
 
@@ -270,19 +269,16 @@ class TileStore {
         return staging + row * 128 + (byte ^ (row & 7) << 4);
     }
 
-    __device__ static void load_words(std::uint32_t address, std::uint32_t* word) {
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-                     : "r"(address)
-                     : "memory");
-    }
     template <int N>
     __device__ static void load(std::uint32_t address, Value (&value)[N]) {
         static_assert(N == 1 || N == 4);
         Sum sum[N];
         auto* const word = reinterpret_cast<std::uint32_t*>(sum);
         if constexpr (N == 4) {
-            load_words(address, word);
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                         : "r"(address)
+                         : "memory");
         } else {
             asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word[0]) : "r"(address) : "memory");
         }

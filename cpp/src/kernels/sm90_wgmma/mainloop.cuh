@@ -156,11 +156,7 @@ class Multiplier {
                 if constexpr (sizeof...(scales) > 0) {
                     (scales.add(sums, partial), ...);
                 } else {
-#pragma unroll
-                    for (int s = 0; s < kSubtiles; ++s) {
-#pragma unroll
-                        for (int i = 0; i < Mma::kRegisters; ++i) sums[s][i] += partial[s][i];
-                    }
+                    promote(partial, sums);
                 }
             }
         } else if constexpr (kHalf) {

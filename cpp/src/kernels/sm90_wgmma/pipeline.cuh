@@ -80,6 +80,25 @@ struct Work {
     int batch_index[kBatchDims];
 };
 
+// Where a thread's sums lie in D; see ptx::Wgmma. Rows and columns behind the matrix
+// or the tile count as the last: what stands for them (scales, exponents) is not there.
+template <class Policy>
+struct ThreadPlace {
+    static constexpr int kRows = 2 * Policy::kSubtiles, kEights = Policy::kBlockN / 8;
+    int row, col;  // the first
+    int last_row, last_col;
+
+    __device__ ThreadPlace(const Params& params, const Work& work, int warpgroup_row)
+        : last_row(static_cast<int>(params.args.m - 1)), last_col(work.n_end - 1) {
+        const int thread = thread_in_warpgroup();
+        row = work.m + warpgroup_row + thread / 32 * 16 + thread % 32 / 4;
+        col = work.n + thread % 4 * 2;
+    }
+    // Row i of kRows, element e of the pair in eight columns `eight` of kEights.
+    __device__ int row_at(int i) const { return min(row + i / 2 * kMmaM + i % 2 * 8, last_row); }
+    __device__ int col_at(int eight, int e) const { return min(col + eight * 8 + e, last_col); }
+};
+
 // The work of this block, in the order in which all its warps go through it.
 template <class Policy>
 class WorkList {

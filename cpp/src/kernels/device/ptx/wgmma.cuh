@@ -99,9 +99,11 @@ struct Wgmma;
 #define TCGEMM_OPERANDS_128(c) TCGEMM_OPERANDS_120(c), TCGEMM_OPERANDS_8_FROM(c, 120)
 
 // Registers first, then descriptor of A, of B, accumulate, kTransA, kTransB: `da` and so on are their places.
-#define TCGEMM_WGMMA(n, registers, da, db, acc, ta, tb, types, Element, Accumulator, Register, constraint)              \
+// `behind` the predicate: factors 1 of A and B, which whole numbers have not, and whether 16-bit elements are MN-major.
+#define TCGEMM_WGMMA(n, registers, da, db, acc, ta, tb, k_and_types, behind, A, B, Accumulator, Register, constraint)   \
     template <bool kTransA, bool kTransB>                                                                               \
-    struct Wgmma<Element, Element, Accumulator, n, kTransA, kTransB> {                                                  \
+    struct Wgmma<A, B, Accumulator, n, kTransA, kTransB> {                                                              \
+        static_assert(sizeof(A) == 2 || !(kTransA || kTransB), "k is contiguous");                                      \
         static constexpr int kRegisters = registers;                                                                    \
         template <int kSize>                                                                                            \
         __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a, std::uint64_t b,              \
@@ -110,32 +112,16 @@ struct Wgmma;
                 "{\n"                                                                                                   \
                 "  .reg .pred accumulate;\n"                                                                            \
                 "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
-                "  wgmma.mma_async.sync.aligned.m64n" #n "k16." types " {" TCGEMM_REGISTERS_##registers "},"            \
-                " %" #da ", %" #db ", accumulate, 1, 1, %" #ta ", %" #tb ";\n"                                          \
+                "  wgmma.mma_async.sync.aligned.m64n" #n k_and_types " {" TCGEMM_REGISTERS_##registers "},"             \
+                " %" #da ", %" #db ", accumulate" behind(ta, tb) ";\n"                                                  \
                 "}\n"                                                                                                   \
                 : TCGEMM_OPERANDS_##registers(constraint)                                                               \
                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{kTransA}), "n"(int{kTransB}));             \
         }                                                                                                               \
     };
-// K-major only. Behind the predicate: factors 1 of A and B, or nothing.
-#define TCGEMM_WGMMA_K(n, registers, da, db, acc, ta, tb, types, factors, ElementA, ElementB, Register, constraint)     \
-    template <>                                                                                                         \
-    struct Wgmma<ElementA, ElementB, Register, n, false, false> {                                                       \
-        static constexpr int kRegisters = registers;                                                                    \
-        template <int kSize>                                                                                            \
-        __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a, std::uint64_t b,              \
-                                                   bool accumulate) {                                                   \
-            asm volatile(                                                                                               \
-                "{\n"                                                                                                   \
-                "  .reg .pred accumulate;\n"                                                                            \
-                "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
-                "  wgmma.mma_async.sync.aligned.m64n" #n types " {" TCGEMM_REGISTERS_##registers "},"                   \
-                " %" #da ", %" #db ", accumulate" factors ";\n"                                                         \
-                "}\n"                                                                                                   \
-                : TCGEMM_OPERANDS_##registers(constraint)                                                               \
-                : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));                                                   \
-        }                                                                                                               \
-    };
+#define TCGEMM_FACTORS(ta, tb) ", 1, 1"
+#define TCGEMM_FACTORS_AND_ORDERS(ta, tb) ", 1, 1, %" #ta ", %" #tb
+#define TCGEMM_NOTHING(ta, tb) ""
 // n and, with a register for two columns, the other numbers.
 #define TCGEMM_WIDTHS(ROW, ...)                         \
     ROW(64, 32, 32, 33, 34, 35, 36, __VA_ARGS__)        \
@@ -152,19 +138,21 @@ struct Wgmma;
     ROW(240, 120, 120, 121, 122, 123, 124, __VA_ARGS__) \
     ROW(256, 128, 128, 129, 130, 131, 132, __VA_ARGS__)
 
-TCGEMM_WIDTHS(TCGEMM_WGMMA, "f32.f16.f16", __half, float, float, "+f")
-TCGEMM_WIDTHS(TCGEMM_WGMMA, "f32.bf16.bf16", __nv_bfloat16, float, float, "+f")
-TCGEMM_WGMMA(256, 64, 64, 65, 66, 67, 68, "f16.f16.f16", __half, __half, std::uint32_t, "+r")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k8.f32.tf32.tf32", ", 1, 1", Tf32, Tf32, float, "+f")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.s32.s8.s8", "", std::int8_t, std::int8_t, std::int32_t, "+r")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e4m3.e4m3", ", 1, 1", E4M3, E4M3, float, "+f")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e4m3.e5m2", ", 1, 1", E4M3, E5M2, float, "+f")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e5m2.e4m3", ", 1, 1", E5M2, E4M3, float, "+f")
-TCGEMM_WIDTHS(TCGEMM_WGMMA_K, "k32.f32.e5m2.e5m2", ", 1, 1", E5M2, E5M2, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k16.f32.f16.f16", TCGEMM_FACTORS_AND_ORDERS, __half, __half, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k16.f32.bf16.bf16", TCGEMM_FACTORS_AND_ORDERS, __nv_bfloat16, __nv_bfloat16, float, float, "+f")
+TCGEMM_WGMMA(256, 64, 64, 65, 66, 67, 68, "k16.f16.f16.f16", TCGEMM_FACTORS_AND_ORDERS, __half, __half, __half, std::uint32_t, "+r")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k8.f32.tf32.tf32", TCGEMM_FACTORS, Tf32, Tf32, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.s32.s8.s8", TCGEMM_NOTHING, std::int8_t, std::int8_t, std::int32_t, std::int32_t, "+r")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e4m3", TCGEMM_FACTORS, E4M3, E4M3, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e5m2", TCGEMM_FACTORS, E4M3, E5M2, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e4m3", TCGEMM_FACTORS, E5M2, E4M3, float, float, "+f")
+TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e5m2", TCGEMM_FACTORS, E5M2, E5M2, float, float, "+f")
 // clang-format on
 
 #undef TCGEMM_WGMMA
-#undef TCGEMM_WGMMA_K
+#undef TCGEMM_FACTORS
+#undef TCGEMM_FACTORS_AND_ORDERS
+#undef TCGEMM_NOTHING
 #undef TCGEMM_WIDTHS
 #undef TCGEMM_REGISTERS_8
 #undef TCGEMM_REGISTERS_16
