@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "core/runtime.hpp"
 #include "dispatch/overlap.hpp"
 #include "dispatch/select.hpp"
+#include "kernels/operand_form.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
 #include "problem/scales.hpp"
@@ -53,31 +53,6 @@ ScaleView scale_view(const Scale& scale) {
     return view;
 }
 
-// Whether a kernel can load its vectors from the operand where it lies.
-bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
-                 std::int64_t cols, const OperandNeeds& needs, pack::Order order) {
-    if (needs.vector_bytes == 0) return true;
-    if (operand.alignment % needs.vector_bytes != 0) return false;
-    const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride,
-                                      std::int64_t lowest = 1) {
-        if (extent <= 1) return true;
-        const std::int64_t bytes = stride * size_of(operand.dtype);
-        if (needs.tensor_map && (stride < lowest || bytes >= runtime::kTensorMapStrides)) {
-            return false;
-        }
-        return bytes % needs.vector_bytes == 0;
-    };
-    const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);
-    const bool col_major = operand.row_stride == 1 && steps_by_vectors(cols, operand.col_stride);
-    if (order == pack::Order::row && !row_major) return false;
-    if (order == pack::Order::col && !col_major) return false;
-    if (!row_major && !col_major) return false;
-    for (int dim = 0; dim < problem.batch_rank; ++dim) {
-        if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim], 0)) return false;
-    }
-    return true;
-}
-
 // Where a pass of packing comes from and goes to, but for the addresses.
 struct PackStep {
     bool needed = false;
@@ -85,26 +60,21 @@ struct PackStep {
     std::size_t workspace_offset = 0;
 };
 
-// `k_major`: the order in which K is contiguous.
+// `k_major`: the order in which K is contiguous; `prefers_it`: where the operand is packed anyway.
 PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major) {
+                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major,
+                      bool prefers_it) {
     PackStep step;
-    const pack::Order order = needs.k_major ? k_major : pack::Order::either;
-    const DType dtype = operand_dtype(needs, problem, operand.dtype);
-    // Of narrower dtypes, float32 holds what TF32 holds.
-    const bool rounds_to_tf32 = problem->precision == Precision::tf32 && !needs.any_dtype &&
-                                (operand.dtype == DType::f32 || operand.dtype == DType::f64);
-    const bool right_dtype = operand.dtype == dtype && (!rounds_to_tf32 || needs.rounds_to_tf32);
-    const bool right_form = is_loadable(*problem, operand, rows, cols, needs, order);
-    step.needed = rows > 0 && cols > 0 && !(right_dtype && right_form);
+    step.needed = is_packed(problem, operand, rows, cols, needs, k_major);
     if (!step.needed) return step;
     step.task.source = matrix_view(operand);
     step.task.rows = rows;
     step.task.cols = cols;
-    step.task.rounds_to_tf32 = rounds_to_tf32;
-    step.task.target = pack::packed_layout(step.task.source, rows, cols,
-                                           batch_shape(*problem, problem.batch_count()), dtype,
-                                           needs.packed_row_bytes, order);
+    step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, operand, needs);
+    step.task.target = pack::packed_layout(
+        step.task.source, rows, cols, batch_shape(*problem, problem.batch_count()),
+        operand_dtype(needs, problem, operand.dtype), needs.packed_row_bytes,
+        needs.k_major || prefers_it ? k_major : pack::Order::either);
     return step;
 }
 
@@ -184,8 +154,9 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
 
     const GemmProblem& p = *valid;
     if (!kernel->needs.halves) {
-        pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row);
-        pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col);
+        pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row, false);
+        pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col,
+                              schedule.packs_b_k_major);
     }
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;

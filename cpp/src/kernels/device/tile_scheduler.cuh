@@ -2,9 +2,10 @@
 // and columns of B, so that L2 serves most of their loads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "kernels/gemm_args.hpp"
+#include "kernels/device/divisor.hpp"
 
 namespace tcgemm::device {
 
@@ -15,29 +16,50 @@ struct Tile {
 
 // tiles_m x tiles_n tiles in each of `slices` matrices, walked in bands of `band` tile rows, column
 // by column: W blocks at work together touch about `band` rows and W / band columns of tiles.
-struct TileScheduler {
-    int tiles_m = 0, tiles_n = 0;  // their product fits 31 bits
-    std::int64_t slices = 0;
-    int band = 1;
+class TileScheduler {
+   public:
+    TileScheduler() = default;
+    TileScheduler(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t slices,
+                  std::int64_t band)
+        : tiles_m_(static_cast<int>(tiles_m)),
+          tiles_n_(static_cast<int>(tiles_n)),
+          slices_(slices),
+          band_(static_cast<int>(std::min(band, tiles_m))),
+          by_slice_(tiles_m * tiles_n),
+          by_band_(band_ * tiles_n),
+          by_rows_(band_),
+          by_last_rows_(tiles_m % band_ > 0 ? tiles_m % band_ : band_) {}
 
+    TCGEMM_HOST_DEVICE int tiles_m() const { return tiles_m_; }
+    TCGEMM_HOST_DEVICE int tiles_n() const { return tiles_n_; }
     TCGEMM_HOST_DEVICE std::int64_t count() const {
-        return slices * (static_cast<std::int64_t>(tiles_m) * tiles_n);
+        return slices_ * (static_cast<std::int64_t>(tiles_m_) * tiles_n_);
     }
 
-    // Index: unsigned where count() fits, for a division of 64 bits is long code; else
-    // std::int64_t.
+    // Index: unsigned where count() fits 31 bits, else std::int64_t, which takes a long division.
     template <class Index>
     TCGEMM_HOST_DEVICE Tile tile(Index index) const {
-        const Index per_slice = static_cast<Index>(tiles_m) * static_cast<Index>(tiles_n);
-        const Index slice = slices == 1 ? 0 : index / per_slice;
+        const Index per_slice = static_cast<Index>(tiles_m_) * static_cast<Index>(tiles_n_);
+        Index slice = 0;
+        if (slices_ > 1) {
+            slice = sizeof(Index) == 4 ? by_slice_.divide(static_cast<unsigned>(index))
+                                       : index / per_slice;
+        }
         const auto in_slice = static_cast<unsigned>(index - slice * per_slice);
-        const unsigned first_row = in_slice / (static_cast<unsigned>(band) * tiles_n) * band;
-        const unsigned in_band = in_slice - first_row * tiles_n;
-        const unsigned rows_left = tiles_m - first_row;
-        const unsigned rows = rows_left < static_cast<unsigned>(band) ? rows_left : band;
-        const unsigned n = in_band / rows;
+        const unsigned first_row = by_band_.divide(in_slice) * band_;
+        const unsigned in_band = in_slice - first_row * tiles_n_;
+        const unsigned rows_left = tiles_m_ - first_row;
+        const bool whole = rows_left >= static_cast<unsigned>(band_);
+        const unsigned rows = whole ? band_ : rows_left;
+        const unsigned n = (whole ? by_rows_ : by_last_rows_).divide(in_band);
         return {static_cast<int>(first_row + in_band - n * rows), static_cast<int>(n), slice};
     }
+
+   private:
+    int tiles_m_ = 0, tiles_n_ = 0;  // their product fits 31 bits
+    std::int64_t slices_ = 0;
+    int band_ = 1;  // rows of tiles
+    Divisor by_slice_, by_band_, by_rows_, by_last_rows_;
 };
 
 }  // namespace tcgemm::device

@@ -45,10 +45,8 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     const std::int64_t steps = divide_up(args.k, kStep);
     work.split_length = std::max<std::int64_t>(divide_up(steps, schedule.split_k), 1) * kStep;
     work.splits = static_cast<int>(std::max<std::int64_t>(divide_up(args.k, work.split_length), 1));
-    work.tiles.tiles_m = static_cast<int>(divide_up(args.m, Policy::kBlock));
-    work.tiles.tiles_n = static_cast<int>(divide_up(args.n, Policy::kBlock));
-    work.tiles.slices = args.batch.count * work.splits;
-    work.tiles.band = kBand;
+    work.tiles = {divide_up(args.m, Policy::kBlock), divide_up(args.n, Policy::kBlock),
+                  args.batch.count * work.splits, kBand};
     using Loader = typename SharedMemory<Policy>::Loader;
     work.a = Loader::path(args.a.row_stride, args.a.col_stride,
                           vectorized<typename Numbers::Element>(args.a, args.batch));

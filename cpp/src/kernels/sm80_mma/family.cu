@@ -82,11 +82,9 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     constexpr TileConfig tile = Row::tile;
-    device::TileScheduler scheduler;
-    scheduler.tiles_m = static_cast<int>(divide_up(args.m, tile.block_m));
-    scheduler.tiles_n = static_cast<int>(divide_up(args.n, tile.block_n));
-    scheduler.slices = args.batch.count * schedule.split_k;
-    scheduler.band = std::min(scheduler.tiles_m, kBandRows / tile.block_m);
+    const device::TileScheduler scheduler(
+        divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
+        args.batch.count * schedule.split_k, kBandRows / tile.block_m);
 
     KSplit split;
     split.split_k = schedule.split_k;

@@ -11,7 +11,8 @@ namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
 inline constexpr double kBytesPerUs = 4.2e6,
-                        kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
+                        kSmBytesPerUs = 3.2e4;   // of memory; to an SM, at least
+inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
 inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
@@ -26,7 +27,9 @@ inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // To pack float32 operands into halves, and to launch a fallback that has nothing to do; the bytes
 // that are read and written, for each byte of the halves.
 inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 3.2;
-inline constexpr double kElementsSlow = 1.3;  // they hold up the other consumer's wgmma
+inline constexpr double kTransposePasses = 1.5;  // over B, more than packing it as it lies
+inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packed as it lies
+inline constexpr double kElementsSlow = 1.3;     // they hold up the other consumer's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
@@ -36,9 +39,19 @@ inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                    device.sm_count);
 }
 
+// How the operands come to a row.
+struct Forms {
+    bool packs_b;
+    // Rows of A or B that are not packed begin anywhere in lines of L2: each box comes out of more
+    // of them.
+    bool crosses_lines;
+};
+
 // Whether boxes of B lie along n.
-inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem) {
-    return row.element_bytes() == 2 && !row.halves && problem->b.col_stride == 1;
+inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
+                            const Schedule& schedule) {
+    return row.element_bytes() == 2 && !row.halves && problem->b.row_stride != 1 &&
+           !schedule.packs_b_k_major;
 }
 
 // `row` for tiles of `columns`.
@@ -105,7 +118,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     };
     // Columns of B's boxes that belong to the next tile.
     const double beside =
-        n_is_contiguous(row, problem)
+        n_is_contiguous(row, problem, chosen)
             ? static_cast<double>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
             : 0;
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
@@ -121,9 +134,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     // What goes beyond a ring of stages comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
     const double busy_sms = std::min(tiles / row.blocks_per_sm, sms);
-    const double sm_us = std::max(0.0, bytes / busy_sms - kStagesBytes) / kSmBytesPerUs;
+    const double sm_us = std::max(0.0, bytes / busy_sms - kRingBytes) / kSmBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
+    if (chosen.packs_b_k_major) schedule.cost_us += b_bytes * kTransposePasses / kBytesPerUs;
     if (row.halves) {
         schedule.cost_us += kHalvesUs + (a_bytes + b_bytes) * kHalvesPasses / kBytesPerUs;
     }
@@ -153,10 +167,10 @@ inline int invariant_splits(const ValidProblem& problem) {
         std::max<std::int64_t>(1, std::min(problem->k / kPart, kBlocks / blocks)));
 }
 
-// Parts of K and columns of tiles with the least cost.
-inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
-                             const DeviceProperties& device) {
-    Schedule best;
+// Parts of K and columns of tiles with the least cost, of schedules that are otherwise as `form`.
+inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
+                              const DeviceProperties& device, const Schedule& form) {
+    Schedule best = form;
     if (problem.batch_invariant() && row.splits) best.split_k = invariant_splits(problem);
     best = schedule_with(row, problem, device, best);
     const auto consider = [&](const Schedule& candidate) {
@@ -167,25 +181,28 @@ inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
 
     // Narrower tiles that fill the SMs: as many columns of them as fit into the waves that whole
     // tiles take, or into one more.
-    const Arrangement whole = arrange(row, problem, device, {});
+    const Arrangement whole = arrange(row, problem, device, form);
     const std::int64_t slots =
         std::max<std::int64_t>(std::int64_t{device.sm_count} * row.blocks_per_sm, 1);
     const std::int64_t rows = whole.clusters_m * whole.cluster * problem.batch_count();
     const std::int64_t waves = divide_up(rows * whole.tiles_n, slots);
-    // Boxes along n begin at lines of L2.
-    const std::int64_t step = n_is_contiguous(row, problem) ? kBoxMn : kWidthStep;
+    // Boxes along n begin at lines of L2, or amid them where pairs of blocks load them together.
+    const bool along_n = n_is_contiguous(row, problem, form);
+    const bool has_pairs = divide_up(problem->m, row.tile.block_m) % 2 == 0;
+    const std::int64_t step = !along_n ? kWidthStep : has_pairs ? kBoxMn / 2 : kBoxMn;
     for (std::int64_t w = waves; w <= waves + 1; ++w) {
         const std::int64_t columns = w * slots / rows;
         if (columns <= whole.tiles_n || best.split_k > 1) continue;
-        Schedule candidate;
+        Schedule candidate = form;
         candidate.tile_n = static_cast<int>(round_up(divide_up(problem->n, columns), step));
+        candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
         if (candidate.tile_n >= row.least_n && candidate.tile_n < whole.n_step) consider(candidate);
     }
     if (!row.splits || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
-        Schedule candidate;
+        Schedule candidate = form;
         candidate.split_k = static_cast<int>(parts);
         candidate.in_cluster = in_cluster;
         if (parts >= 2 && parts <= longest) consider(candidate);
@@ -193,7 +210,7 @@ inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
     for (int parts = 2; parts <= kMaxSplits; parts += std::max(1, parts / 8)) {
         consider_split(parts, false);
     }
-    Schedule pair;
+    Schedule pair = form;
     pair.split_k = 2;
     pair.in_cluster = true;
     const std::int64_t tiles = arrange(row, problem, device, pair).tiles() * problem.batch_count();
@@ -202,6 +219,21 @@ inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
     // leave too many SMs idle.
     if (2 * tiles <= slots) consider_split(2, true);
     return best;
+}
+
+inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
+                             const DeviceProperties& device, const Forms& forms) {
+    Schedule form;
+    form.shares_b = forms.crosses_lines;
+    if (!forms.packs_b || !n_is_contiguous(row, problem, form)) {
+        return schedule_form(row, problem, device, form);
+    }
+    RowInfo along_n = row;
+    along_n.k_block_us *= kPackedAlongN;
+    const Schedule as_it_lies = schedule_form(along_n, problem, device, form);
+    form.packs_b_k_major = true;
+    const Schedule transposed = schedule_form(row, problem, device, form);
+    return transposed.cost_us < as_it_lies.cost_us ? transposed : as_it_lies;
 }
 
 }  // namespace tcgemm::sm90_wgmma

@@ -1,5 +1,5 @@
 // From the accumulators of a warpgroup to D: 64 rows of 128 bytes at a time, through shared memory.
-// C comes into the same memory, box by box ahead of the accumulators.
+// Where the copy engine stores, StoreWarp takes it from there, and brings C into the same memory.
 #pragma once
 
 #include "core/math.hpp"
@@ -20,42 +20,25 @@ class TileStore {
 
     // `row`: the warpgroup's first, within the tile.
     __device__ TileStore(const Params& params, const Epilogue& epilogue,
-                         SharedMemory<Policy> shared, int consumer, int row)
-        : params_(params), epilogue_(epilogue), shared_(shared), consumer_(consumer), row_(row) {}
+                         SharedMemory<Policy> shared, int row)
+        : params_(params), epilogue_(epilogue), shared_(shared), row_(row) {}
 
-    // Sets off for a tile's first boxes of C: they come while the tile is multiplied. Each call is
-    // followed by run() on the same work.
-    __device__ __forceinline__ void prefetch(const Work& work) const {
-        if (params_.store != Store::tensor || !params_.epilogue.reads_c()) return;
-        if (thread_in_warpgroup() != 0) return;
-        if (std::is_integral_v<Sum> || params_.args.d.dtype == DType::f32) {
-            load_first_boxes<float>(work);
-        } else {
-            load_first_boxes<__half>(work);
-        }
-    }
-
-    __device__ __forceinline__ void run(const Work& work, const Sums& sums) {
+    // `work()` tells where the tile is; StoreWarp knows by itself.
+    template <class Where>
+    __device__ __forceinline__ void run(const Where& work, const Sums& sums) {
         if (params_.store == Store::elements) {
-            store_elements(work, sums);
+            store_elements(work(), sums);
         } else if (params_.store == Store::rows) {
-            store_rows(work, sums);
+            store_rows(work(), sums);
         } else if (params_.epilogue.reads_c()) {
-            store_boxes_as<true>(work, sums);
+            fill_boxes_as<true>(sums);
         } else {
-            store_boxes_as<false>(work, sums);
-        }
-    }
-
-    // Before the block ends: its shared memory is still being read.
-    __device__ void finish() const {
-        if (params_.store == Store::tensor && threadIdx.x % kWarpgroup == 0) {
-            ptx::wait_for_store_reads<0>();
+            fill_boxes_as<false>(sums);
         }
     }
 
    private:
-    __device__ void synchronize() const { ptx::named_barrier(1 + consumer_, kWarpgroup); }
+    __device__ void synchronize() const { ptx::named_barrier(1 + this_warpgroup(), kWarpgroup); }
 
     // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile:
     template <class T>
@@ -64,44 +47,16 @@ class TileStore {
         static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
         static constexpr int kCount = kSubtiles * kAcross;
     };
-    template <class T>
-    __device__ ptx::TensorCoordinates place(const Work& work, int box) const {
-        ptx::TensorCoordinates at;
-        at.inner = work.n + box % Boxes<T>::kAcross * Boxes<T>::kCols;
-        at.outer = work.m + row_ + box / Boxes<T>::kAcross * kMmaM;
-#pragma unroll
-        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
-        return at;
-    }
-    // Its last columns are the next tile's.
-    template <class T>
-    __device__ bool is_cut(const Work& work, int box) const {
-        const int end = place<T>(work, box).inner + Boxes<T>::kCols;
-        return end > work.n_end && work.n_end < params_.args.n;
-    }
-    template <class T>
-    __device__ bool is_in_d(const Work& work, int box) const {
-        const ptx::TensorCoordinates at = place<T>(work, box);
-        return at.outer < params_.args.m && at.inner < work.n_end;
-    }
-    // The first such box from `box` on, or kCount. Boxes are stored in this order, and C is loaded
-    // in it.
-    template <class T>
-    __device__ int box_in_d(const Work& work, int box) const {
-#pragma unroll 1
-        while (box < Boxes<T>::kCount && !is_in_d<T>(work, box)) ++box;
-        return box;
-    }
 
     template <bool kReadsC>
-    __device__ __forceinline__ void store_boxes_as(const Work& work, const Sums& sums) {
+    __device__ __forceinline__ void fill_boxes_as(const Sums& sums) {
         if constexpr (std::is_integral_v<Sum>) {
-            store_boxes<std::int32_t, kReadsC>(work, sums);
+            fill_boxes<std::int32_t, kReadsC>(sums);
         } else {
             switch (params_.args.d.dtype) {
-                case DType::f16: return store_boxes<__half, kReadsC>(work, sums);
-                case DType::bf16: return store_boxes<__nv_bfloat16, kReadsC>(work, sums);
-                default: return store_boxes<float, kReadsC>(work, sums);
+                case DType::f16: return fill_boxes<__half, kReadsC>(sums);
+                case DType::bf16: return fill_boxes<__nv_bfloat16, kReadsC>(sums);
+                default: return fill_boxes<float, kReadsC>(sums);
             }
         }
     }
@@ -109,92 +64,33 @@ class TileStore {
     // D as the copy engine takes it. Boxes in flight read their staging while the next one is
     // filled, and while the next tile is multiplied.
     template <class T, bool kReadsC>
-    __device__ __forceinline__ void store_boxes(const Work& work, const Sums& sums) {
+    __device__ __forceinline__ void fill_boxes(const Sums& sums) {
         constexpr int kCount = Boxes<T>::kCount;
         const Epilogue epilogue = epilogue_;
         const auto value = [&](int s, int i, auto... c) {
             return epilogue(epilogue::widen<Value>(sums[s][i]), c...);
         };
-        // Unrolled, places need no divisions; with C it would be too much code.
+        // With C it would be too much code.
 #pragma unroll(kReadsC ? 1 : kCount)
         for (int box = 0; box < kCount; ++box) {
-            if (!is_in_d<T>(work, box)) continue;
-            const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
-            const int thread = thread_in_warpgroup();
-            Words words;
-            if constexpr (kReadsC) {  // whose load has waited for the staging
-                ptx::wait_for_phase(shared_.loaded(consumer_, stored_ % kStagings),
-                                    stored_ / kStagings % 2);
-#pragma unroll
-                for (int step = 0; step < 4; ++step) {
-                    transfer<T, true>(staging, thread, step, words[step]);
-                }
-            } else {
-                if (thread == 0) ptx::wait_for_store_reads<kStagings - 1>();
-                synchronize();
-            }
-            fill<T, kReadsC>(staging, thread, box, value, words);
-            ptx::fence_async_proxy();
-            synchronize();
-            const bool cut = is_cut<T>(work, box);
-            if (cut) {
-                store_cut_box<T>(work, box, staging, thread);
-                synchronize();
-            }
-            if (thread == 0) {
-                if (!cut) ptx::store_tensor(&params_.d, place<T>(work, box), staging);
-                ptx::commit_stores();
+            if (box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.n_step) {
+                const int turn = filled_ % kStagings, thread = thread_in_warpgroup();
+                const std::uint32_t staging = shared_.staging(this_warpgroup(), turn);
+                ptx::wait_for_phase(shared_.ready(this_warpgroup(), turn), filled_ / kStagings % 2);
+                Words words;
                 if constexpr (kReadsC) {
-                    const int next = box_in_d<T>(work, box + 1);
-                    load_box<T, 0>(work, box_in_d<T>(work, next + 1), stored_ + kStagings);
-                }
-            }
-            ++stored_;
-        }
-    }
-
-    // What a tile has of a box, by the threads: the copy engine stores whole ones.
-    template <class T>
-    __device__ __forceinline__ void store_cut_box(const Work& work, int box, std::uint32_t staging,
-                                                  int thread) const {
-        constexpr int kPiece = 16 / sizeof(T), kPieces = 128 / 16;  // elements; of a row
-        const ptx::TensorCoordinates at = place<T>(work, box);
-        const GemmArgs& args = params_.args;
-        T* const d = static_cast<T*>(args.d.data) +
-                     batch_offset(args.batch, args.d.batch_stride, work.batch) +
-                     at.outer * args.d.row_stride + at.inner;
-        const auto rows = static_cast<int>(min(args.m - at.outer, std::int64_t{kMmaM}));
-        const int col = thread % kPieces * kPiece;
-        if (at.inner + col >= work.n_end) return;
-#pragma unroll 1
-        for (int row = thread / kPieces; row < rows; row += kWarpgroup / kPieces) {
-            *reinterpret_cast<float4*>(d + row * args.d.row_stride + col) =
-                ptx::load_shared(staging_address(staging, row, thread % kPieces * 16));
-        }
-    }
-
-    // By the thread that stores: no other can wait for what still reads a staging.
-    template <class T>
-    __device__ void load_first_boxes(const Work& work) const {
-        static_assert(kStagings == 2);
-        const int first = box_in_d<T>(work, 0);
-        load_box<T, 1>(work, first, stored_);
-        load_box<T, 0>(work, box_in_d<T>(work, first + 1), stored_ + 1);
-    }
-    // C for store number `turn`, once the store kStagings before it has read the staging: of those
-    // issued so far, only the last kPending are behind that one. The threads are done with the
-    // staging since the barrier before it, and C's memory is written by no store but its own.
-    template <class T, int kPending>
-    __device__ void load_box(const Work& work, int box, unsigned turn) const {
-        if (box >= Boxes<T>::kCount) return;
-        const int staging = turn % kStagings;
-        const std::uint32_t loaded = shared_.loaded(consumer_, staging);
-        ptx::TensorCoordinates at = place<T>(work, box);
 #pragma unroll
-        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] &= params_.batch_mask_c[dim];
-        ptx::wait_for_store_reads<kPending>();
-        ptx::arrive_and_expect_bytes(loaded, kStagingBytes);
-        ptx::load_tensor(shared_.staging(consumer_, staging), &params_.c, at, loaded);
+                    for (int step = 0; step < 4; ++step) {
+                        transfer<T, true>(staging, thread, step, words[step]);
+                    }
+                }
+                fill<T, kReadsC>(staging, thread, box, value, words);
+                ptx::fence_async_proxy();
+                __syncwarp();
+                if (thread % 32 == 0) ptx::arrive(shared_.filled(this_warpgroup(), turn));
+                ++filled_;
+            }
+        }
     }
 
     __device__ __forceinline__ void store_rows(const Work& work, const Sums& sums) const {
@@ -210,7 +106,8 @@ class TileStore {
     }
     template <class T>
     __device__ __forceinline__ void store_rows_as(const Work& work, const Sums& sums) const {
-        RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(consumer_, 0), row_)
+        RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(this_warpgroup(), 0),
+                                      row_)
             .run(work, sums);
     }
 
@@ -231,7 +128,7 @@ class TileStore {
                 static_cast<int>(min(params_.args.m - first_row, std::int64_t{kMmaM}));
             const int cols = min(work.n_end - first_col, kCols);
             if (rows <= 0 || cols <= 0) continue;
-            const std::uint32_t staging = shared_.staging(consumer_, stored_ % kStagings);
+            const std::uint32_t staging = shared_.staging(this_warpgroup(), filled_ % kStagings);
             const int thread = thread_in_warpgroup();
             Words words;
             fill<Sum, false>(staging, thread, box, value, words);
@@ -259,14 +156,8 @@ class TileStore {
                     output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
                 }
             }
-            ++stored_;
+            ++filled_;
         }
-    }
-
-    // Rows of 128 bytes whose 16-byte pieces are swizzled as the copy engine expects them; what a
-    // warp writes together lies in different banks.
-    __device__ static std::uint32_t staging_address(std::uint32_t staging, int row, int byte) {
-        return staging + row * 128 + (byte ^ (row & 7) << 4);
     }
 
     template <int N>
@@ -361,8 +252,8 @@ class TileStore {
     const Params& params_;
     const Epilogue& epilogue_;
     SharedMemory<Policy> shared_;
-    int consumer_, row_;
-    unsigned stored_ = 0;  // boxes; they take turns in the stagings
+    int row_;
+    unsigned filled_ = 0;  // boxes; they take turns in the stagings
 };
 
 }  // namespace tcgemm::sm90_wgmma

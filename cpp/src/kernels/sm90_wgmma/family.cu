@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/runtime.hpp"
+#include "kernels/operand_form.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm90_wgmma/cost_model.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
@@ -10,6 +11,8 @@
 
 namespace tcgemm::sm90_wgmma {
 namespace {
+
+constexpr int kLineBytes = 128;  // of L2
 
 template <class Element>
 constexpr DType dtype_of() {
@@ -99,8 +102,38 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 }
 
 template <class Row>
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.tensor_map = true;
+    // Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of
+    // 128 bytes lies across two.
+    needs.packed_row_bytes = kLineBytes;
+    needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
+    needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
+    needs.k_major = !Row::any_major;
+    needs.halves = Row::halves;
+    return needs;
+}
+
+// Whether rows of an operand that is loaded where it lies begin at lines of L2.
+bool begins_at_lines(const Operand& operand, std::int64_t rows, std::int64_t cols) {
+    const bool row_major = operand.col_stride == 1;
+    if ((row_major ? rows : cols) <= 1) return true;
+    const std::int64_t stride = row_major ? operand.row_stride : operand.col_stride;
+    return stride * size_of(operand.dtype) % kLineBytes == 0;
+}
+
+template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row(row_info<Row>(), problem, device);
+    const GemmProblem& p = *problem;
+    const bool packs_a =
+        Row::halves || is_packed(problem, p.a, p.m, p.k, needs<Row>(), pack::Order::row);
+    const bool packs_b =
+        Row::halves || is_packed(problem, p.b, p.k, p.n, needs<Row>(), pack::Order::col);
+    const bool crosses_lines = !((packs_a || begins_at_lines(p.a, p.m, p.k)) &&
+                                 (packs_b || begins_at_lines(p.b, p.k, p.n)));
+    return schedule_row(row_info<Row>(), problem, device, {packs_b, crosses_lines});
 }
 
 // A product of each matrix of the outermost batch dimension.
@@ -149,20 +182,6 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     }
 }
 
-template <class Row>
-constexpr OperandNeeds needs() {
-    OperandNeeds needs;
-    needs.vector_bytes = 16;
-    needs.tensor_map = true;
-    // Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of
-    // 128 bytes lies across two.
-    needs.packed_row_bytes = 128;
-    needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
-    needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
-    needs.k_major = !Row::any_major;
-    needs.halves = Row::halves;
-    return needs;
-}
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
     {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},

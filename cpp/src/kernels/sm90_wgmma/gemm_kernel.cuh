@@ -1,7 +1,8 @@
 // The kernel of this family: TMA loads, wgmma, TMA stores, in warpgroups with roles.
 //
 //   producer     one thread: boxes of A and B into a ring of stages, as stages become empty
-//   consumers    one or two warpgroups: multiply full stages; epilogue; store D
+//   consumers    one or two warpgroups: multiply full stages; epilogue; D into stagings
+//   store warps  one for each consumer: boxes of D out of its stagings, boxes of C into them
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
 // of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial
@@ -15,6 +16,7 @@
 #include "kernels/sm90_wgmma/exponents.cuh"
 #include "kernels/sm90_wgmma/mainloop.cuh"
 #include "kernels/sm90_wgmma/split_k.cuh"
+#include "kernels/sm90_wgmma/store_warp.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -36,7 +38,8 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
             ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
         }
         for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
-            ptx::init_barrier(shared.loaded(0, i), 1);
+            ptx::init_barrier(shared.ready(0, i), 1);
+            ptx::init_barrier(shared.filled(0, i), kWarpgroup / 32);
         }
         ptx::fence_barrier_init();
     }
@@ -55,7 +58,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     const int group = Policy::kPingPong ? consumer : 0;
     const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
     Multiplier<Policy> multiplier(params, shared, consumer, row);
-    TileStore<Policy, Epilogue, Sum> store(params, epilogue, shared, consumer, row);
+    TileStore<Policy, Epilogue, Sum> store(params, epilogue, shared, row);
 
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
@@ -64,28 +67,29 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             multiplier.skip(list.blocks(index));
             continue;
         }
-        const Work work = list.decode(index);
+        // Where it is needed: it takes longer than a k-block.
+        const auto work = [&] { return list.decode(index); };
+        const int blocks = list.blocks(index);
         typename Policy::Sums sums;
-        store.prefetch(work);
         if constexpr (Policy::kBlockScales) {
             if (params.has_block_scales) {
-                multiplier.run(work.blocks, sums, BlockScales<Policy>(params, work, row));
+                multiplier.run(blocks, sums, BlockScales<Policy>(params, work(), row));
             } else {
-                multiplier.run(work.blocks, sums);
+                multiplier.run(blocks, sums);
             }
         } else {
-            multiplier.run(work.blocks, sums);
+            multiplier.run(blocks, sums);
         }
         if constexpr (Policy::kSplits) {
             if (params.split.in_cluster) {
-                ClusterSplit<Policy>(params, shared).run(work, consumer, sums);
+                ClusterSplit<Policy>(params, shared).run(work(), consumer, sums);
             } else if (params.split.count > 1) {
-                GridSplit<Policy>(params).publish(work, consumer, sums);
+                GridSplit<Policy>(params).publish(work(), consumer, sums);
             } else {
                 store.run(work, sums);
             }
         } else if constexpr (Policy::kHalves) {
-            apply_exponents<Policy>(params, work, row, sums);
+            apply_exponents<Policy>(params, work(), row, sums);
             store.run(work, sums);
         } else if constexpr (kScaled) {
             float scaled[Policy::kSubtiles][Policy::kSums];
@@ -95,7 +99,6 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             store.run(work, sums);
         }
     }
-    store.finish();
 }
 
 // With the epilogue that the product has.
@@ -133,7 +136,19 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     const int warpgroup = threadIdx.x / kWarpgroup;
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();
-        if (threadIdx.x == Policy::kConsumers * kWarpgroup) Producer<Policy>(params, shared).run();
+        // Through a shuffle and an exit, so that the compiler knows all lanes to be in one warp, or
+        // one thread to be alone: it computes in uniform registers then, a third fewer instructions
+        // for a stage.
+        constexpr int kFirst = Policy::kConsumers * kWarpgroup;
+        const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x - kFirst) / 32, 0);
+        if (warp > 0) {
+            if (warp <= Policy::kConsumers && params.store == Store::tensor) {
+                StoreWarp<Policy>(params, shared, warp - 1).run();
+            }
+        } else {
+            if (threadIdx.x != kFirst) return;
+            Producer<Policy>(params, shared).run();
+        }
     } else {
         ptx::grow_registers<Policy::kConsumerRegisters>();
         if (blockIdx.x >> params.cluster_log2 < params.work_count) {

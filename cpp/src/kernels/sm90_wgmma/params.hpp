@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/device/tile_scheduler.cuh"
@@ -50,11 +51,13 @@ struct Params {
     epilogue::Linear<float> epilogue;
     device::TileScheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
+    device::Divisor by_parts, by_batch[kBatchDims];  // split.count, args.batch.extent
     int k_blocks = 0;
     int n_step = 0;           // columns of D from tile to tile: block_n, or less
     int cluster_log2 = 0;     // 1: two blocks along M share B
     unsigned work_count = 0;  // scheduler.count()
     Store store = Store::elements;
+    int item_log2;  // bytes of D's elements
 
     // Instead of `epilogue`: of integers, and where the product has scales or FP8.
     epilogue::Linear<std::int32_t> integers;
@@ -67,6 +70,7 @@ struct Params {
     explicit Params(const GemmArgs& product)
         : args(product),
           epilogue(product),
+          item_log2(static_cast<int>(std::log2(size_of(product.d.dtype)))),
           integers(product.d.dtype == DType::i32 ? product : GemmArgs()),
           scaled(product),
           is_scaled(product.scales != nullptr),

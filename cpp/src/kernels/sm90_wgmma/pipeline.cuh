@@ -12,14 +12,16 @@ namespace tcgemm::sm90_wgmma {
 
 namespace ptx = device::ptx;
 
-// The thread's index within its warpgroup, read anew: what the compiler derives from it stays
+// The thread's index, read anew: what the compiler derives from it stays
 // inside the epilogue. Kept in registers over the main loop, it would not leave room for
 // accumulators.
-__device__ __forceinline__ int thread_in_warpgroup() {
+__device__ __forceinline__ int this_thread() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-    return thread % kWarpgroup;
+    return thread;
 }
+__device__ __forceinline__ int thread_in_warpgroup() { return this_thread() % kWarpgroup; }
+__device__ __forceinline__ int this_warpgroup() { return this_thread() / kWarpgroup; }
 
 // Shared memory: stages | staging of the epilogue | barriers. Addresses of the shared window.
 template <class Policy>
@@ -28,7 +30,7 @@ struct SharedMemory {
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     static constexpr int kBytes = kStages * Policy::kStageBytes +
                                   kConsumers * kStagings * kStagingBytes +
-                                  (2 * kStages + kTurns + kConsumers * kStagings) * 8;
+                                  (2 * kStages + kTurns + 2 * kConsumers * kStagings) * 8;
     std::uint32_t base;
 
     __device__ std::uint32_t a(int stage, int block = 0) const {
@@ -45,11 +47,20 @@ struct SharedMemory {
     __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
     // It is this warpgroup's turn to go on through the ring.
     __device__ std::uint32_t turn(int consumer) const { return empty(kStages + consumer); }
-    // A staging has its box of C.
-    __device__ std::uint32_t loaded(int consumer, int staging) const {
+    // A staging may be filled by the consumer; is filled. See StoreWarp.
+    __device__ std::uint32_t ready(int consumer, int staging) const {
         return turn(kTurns + consumer * kStagings + staging);
     }
+    __device__ std::uint32_t filled(int consumer, int staging) const {
+        return ready(kConsumers + consumer, staging);
+    }
 };
+
+// A staging has rows of 128 bytes whose 16-byte pieces are swizzled as the copy engine expects
+// them; what a warp writes together lies in different banks.
+__device__ __forceinline__ std::uint32_t staging_address(std::uint32_t staging, int row, int byte) {
+    return staging + row * kRowBytes + (byte ^ (row & 7) << 4);
+}
 
 // The next stage of the ring and the parity of its phase.
 template <int kStages>
@@ -134,21 +145,22 @@ class WorkList {
         work.blocks = params_.k_blocks;
         if (params_.split.count > 1) {
             const auto parts = static_cast<unsigned>(params_.split.count);
-            work.part = static_cast<int>(batch % parts);
-            batch /= parts;
+            const unsigned matrix = params_.by_parts.divide(batch);
+            work.part = static_cast<int>(batch - matrix * parts);
+            batch = matrix;
             work.first_block = first_block(work.part);
             work.blocks = first_block(work.part + 1) - work.first_block;
         }
         work.batch = batch;
-        work.tile = ((work.batch * scheduler.tiles_m << params_.cluster_log2) + tile_m) *
-                        scheduler.tiles_n +
+        work.tile = ((work.batch * scheduler.tiles_m() << params_.cluster_log2) + tile_m) *
+                        scheduler.tiles_n() +
                     tile.n;
 #pragma unroll
         for (int dim = kBatchDims - 1; dim >= 0; --dim) {
             work.batch_index[dim] = 0;
             if (dim < params_.args.batch.rank) {
                 const auto extent = static_cast<unsigned>(params_.args.batch.extent[dim]);
-                const unsigned above = dim == 0 ? 0 : batch / extent;
+                const unsigned above = dim == 0 ? 0 : params_.by_batch[dim].divide(batch);
                 work.batch_index[dim] = static_cast<int>(batch - above * extent);
                 batch = above;
             }
@@ -160,7 +172,7 @@ class WorkList {
     // A cluster has the parts of a tile, a block each. All parts of a matrix lie behind each other.
     __device__ unsigned part_of_cluster() const {
         const auto parts = static_cast<unsigned>(params_.split.count);
-        const unsigned tiles = params_.scheduler.tiles_m * params_.scheduler.tiles_n;
+        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
         const unsigned tile = blockIdx.x / parts, part = blockIdx.x - tile * parts;
         const unsigned batch = tile / tiles;
         return tile + (batch * (parts - 1) + part) * tiles;

@@ -21,9 +21,9 @@ inline constexpr int kBoxMn = 64, kMmaK = 16;
 inline constexpr int kWidthStep = 16;   // columns: widths of instructions that there are loops for
 inline constexpr int kWarpgroup = 128;  // threads
 
-// Bytes of shared memory of an SM, dealt out to its blocks. A quarter megabyte less the reserve of
-// the system; what the stages leave holds the staging of the epilogue.
-inline constexpr int kStagesBytes = 192 << 10;
+// Bytes of shared memory of an SM, dealt out to its blocks: for stagings and stages. There are some
+// more for barriers.
+inline constexpr int kBoxesBytes = 224 << 10;
 inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
 inline constexpr int kStagings = 2;            // of a warpgroup, in turns
 inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
@@ -73,7 +73,8 @@ struct Policy {
     static constexpr bool kSmall = kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1;
     static constexpr int kBlocksPerStage = kHalves || (kSmall && !kPromoted) ? 2 : 1;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
-    static constexpr int kStages = kStagesBytes / kBlocksPerSm / kStageBytes;
+    static constexpr int kStages =
+        (kBoxesBytes / kBlocksPerSm - kConsumers * kStagings * kStagingBytes) / kStageBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;

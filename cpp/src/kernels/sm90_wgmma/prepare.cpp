@@ -142,9 +142,11 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
     // of tiles wait for B from memory; elsewhere it loses up to 2 %.
     constexpr int kManyTiles = 512;
-    const bool gains = schedule.split_k > 1  ? !schedule.in_cluster && tiles_m % 2 == 0
-                       : tiles >= kManyTiles ? tiles_m % 2 == 0
-                                             : tiles_m == 2 && tile.block_m == kMmaM;
+    const bool has_pairs = tiles_m % 2 == 0;
+    const bool gains = schedule.split_k > 1 ? !schedule.in_cluster && has_pairs
+                       : schedule.shares_b || tiles >= kManyTiles
+                           ? has_pairs
+                           : tiles_m == 2 && tile.block_m == kMmaM;
     if (gains && tile.block_n >= 128) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
@@ -196,10 +198,12 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, params);
 
-    params.scheduler.tiles_m = static_cast<int>(arrangement.clusters_m);
-    params.scheduler.tiles_n = static_cast<int>(arrangement.tiles_n);
-    params.scheduler.slices = args.batch.count * parts;
-    params.scheduler.band = std::min(params.scheduler.tiles_m, kBandClusters);
+    params.scheduler = {arrangement.clusters_m, arrangement.tiles_n, args.batch.count * parts,
+                        kBandClusters};
+    params.by_parts = device::Divisor(parts);
+    for (int dim = 0; dim < args.batch.rank; ++dim) {
+        params.by_batch[dim] = device::Divisor(args.batch.extent[dim]);
+    }
 
     const std::int64_t clusters = params.scheduler.count();
     params.work_count = static_cast<unsigned>(clusters);

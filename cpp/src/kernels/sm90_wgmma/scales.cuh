@@ -84,37 +84,57 @@ class BlockScales {
     float rows_[Place::kRows], first_cols_ = 1.0f, last_cols_ = 1.0f;
 };
 
-// Sums of whole numbers or FP8 with alpha and those scales of A and B applied that are the same
-// along K; the rest is Rescaled's.
-template <class Policy>
-__device__ __forceinline__ void apply_scales(const Params& params, const Work& work, int row,
+static __device__ const float kOne = 1.0f;
+
+// scaled = sums, of whole numbers or FP8, with alpha and those scales of A and B applied that are
+// the same along K; the rest is Rescaled's. `where()` tells the place of the
+// tile.
+template <class Policy, class Where>
+__device__ __forceinline__ void apply_scales(const Params& params, const Where& where, int row,
                                              const typename Policy::Sums& sums,
                                              float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
     using Place = ThreadPlace<Policy>;
     const ScaleArgs& scales = params.scaled.scales;
+    const float alpha = params.scaled.alpha;
+    const auto has_any = [](const ScaleView& view) {
+        return view.data != nullptr && !view.along_k;
+    };
+    if (!has_any(scales.a) && !has_any(scales.b)) {
+#pragma unroll
+        for (int s = 0; s < Policy::kSubtiles; ++s) {
+#pragma unroll
+            for (int i = 0; i < Policy::kSums; ++i) {
+                scaled[s][i] = alpha * static_cast<float>(sums[s][i]);
+            }
+        }
+        return;
+    }
+    const Work work = where();
     const Place at(params, work, row);
-    const float* const of_a = scales_of(params, work, scales.a, false);
-    const float* const of_b = scales_of(params, work, scales.b, false);
+    // Where only one operand has scales, the other's are 1.
+    const float* const of_a = has_any(scales.a) ? scales_of(params, work, scales.a, false) : &kOne;
+    const float* const of_b = has_any(scales.b) ? scales_of(params, work, scales.b, false) : &kOne;
+    const std::int64_t step_a = has_any(scales.a) ? scales.a.outer_stride : 0;
+    const std::int64_t step_b = has_any(scales.b) ? scales.b.outer_stride : 0;
     float scale_a[Place::kRows];
 #pragma unroll
-    for (int i = 0; i < Place::kRows; ++i) {
-        scale_a[i] = of_a != nullptr ? of_a[at.row_at(i) * scales.a.outer_stride] : 1.0f;
-    }
+    for (int i = 0; i < Place::kRows; ++i) scale_a[i] = of_a[at.row_at(i) * step_a];
+    const float* of_cols = of_b + at.col * step_b;
+    const int left = at.last_col - at.col;
 #pragma unroll
     for (int eight = 0; eight < Place::kEights; ++eight) {
-        // Few at a time: there are no registers for all columns' scales.
-        if (eight % 4 == 0) asm volatile("" ::: "memory");
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const float scale_b =
-                of_b != nullptr ? of_b[at.col_at(eight, e) * scales.b.outer_stride] : 1.0f;
+            const float scale_b = eight * 8 + e <= left ? of_cols[e * step_b] : 0.0f;
 #pragma unroll
             for (int i = 0; i < Place::kRows; ++i) {
                 const int sum = eight * 4 + i % 2 * 2 + e;
-                scaled[i / 2][sum] = params.scaled.alpha * static_cast<float>(sums[i / 2][sum]) *
-                                     (scale_a[i] * scale_b);
+                scaled[i / 2][sum] =
+                    alpha * static_cast<float>(sums[i / 2][sum]) * (scale_a[i] * scale_b);
             }
         }
+        // One after the other: there are no registers for the addresses of all.
+        of_cols = ptx::opaque(of_cols + 8 * step_b);
     }
 }
 

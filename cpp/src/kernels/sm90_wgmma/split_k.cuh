@@ -169,7 +169,7 @@ class GridSplit : PartSums<Policy> {
         const auto reducers = static_cast<unsigned>(split_.reducers);
         const unsigned tile = index / reducers;
         const auto reducer = static_cast<int>(index - tile * reducers);
-        const unsigned tiles = params_.scheduler.tiles_m * params_.scheduler.tiles_n;
+        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
         const unsigned batch = tile / tiles;
         const Work work =
             WorkList<Policy>(params_).decode(tile + batch * tiles * (split_.count - 1));
@@ -225,7 +225,7 @@ class ClusterSplit : PartSums<Policy> {
         const int thread = thread_in_warpgroup();
         const int warpgroup = Policy::kPingPong ? 0 : consumer;
         const std::uint32_t inbox = shared_.a(0) + thread * kUnitBytes;
-        const std::uint32_t arrived = shared_.loaded(0, 0);
+        const std::uint32_t arrived = shared_.ready(0, 0);
         const int share = kAll / split_.count, first = work.part * share;
         if (thread == 0 && warpgroup == 0) {
             ptx::arrive_and_expect_bytes(arrived, (kAll - share) * kWarpgroup * kUnitBytes);

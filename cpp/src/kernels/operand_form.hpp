@@ -1,0 +1,55 @@
+// Whether a kernel takes A or B where it lies, or a plan packs it first.
+#pragma once
+
+#include <cstdint>
+
+#include "core/runtime.hpp"
+#include "kernels/kernel_info.hpp"
+#include "pack/pack.hpp"
+#include "problem/valid_problem.hpp"
+
+namespace tcgemm {
+
+// Whether a kernel can load its vectors from the operand where it lies.
+inline bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
+                        std::int64_t cols, const OperandNeeds& needs, pack::Order order) {
+    if (needs.vector_bytes == 0) return true;
+    if (operand.alignment % needs.vector_bytes != 0) return false;
+    const auto steps_by_vectors = [&](std::int64_t extent, std::int64_t stride,
+                                      std::int64_t lowest = 1) {
+        if (extent <= 1) return true;
+        const std::int64_t bytes = stride * size_of(operand.dtype);
+        if (needs.tensor_map && (stride < lowest || bytes >= runtime::kTensorMapStrides)) {
+            return false;
+        }
+        return bytes % needs.vector_bytes == 0;
+    };
+    const bool row_major = operand.col_stride == 1 && steps_by_vectors(rows, operand.row_stride);
+    const bool col_major = operand.row_stride == 1 && steps_by_vectors(cols, operand.col_stride);
+    if (order == pack::Order::row && !row_major) return false;
+    if (order == pack::Order::col && !col_major) return false;
+    if (!row_major && !col_major) return false;
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        if (!steps_by_vectors(problem.batch_shape[dim], operand.batch_stride[dim], 0)) return false;
+    }
+    return true;
+}
+
+// Whether packing rounds the operand to TF32. Of narrower dtypes, float32 holds what TF32 holds.
+inline bool is_rounded_to_tf32(const ValidProblem& problem, const Operand& operand,
+                               const OperandNeeds& needs) {
+    return problem->precision == Precision::tf32 && !needs.any_dtype &&
+           (operand.dtype == DType::f32 || operand.dtype == DType::f64);
+}
+
+// `k_major`: the order of rows x cols in which K is contiguous.
+inline bool is_packed(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
+                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major) {
+    if (rows == 0 || cols == 0) return false;
+    const bool right_dtype = operand.dtype == operand_dtype(needs, problem, operand.dtype) &&
+                             (!is_rounded_to_tf32(problem, operand, needs) || needs.rounds_to_tf32);
+    const pack::Order order = needs.k_major ? k_major : pack::Order::either;
+    return !right_dtype || !is_loadable(*problem, operand, rows, cols, needs, order);
+}
+
+}  // namespace tcgemm

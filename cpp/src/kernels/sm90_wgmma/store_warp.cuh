@@ -1,0 +1,123 @@
+// The warp of a consumer that moves boxes between its stagings and global memory: those of D out,
+// those of C in. An issue takes the copy engine's thread longer than a warpgroup needs to fill a
+// box, and places in D longer than a k-block: so consumers leave both to this warp.
+#pragma once
+
+#include "kernels/device/ptx/tma.cuh"
+#include "kernels/sm90_wgmma/pipeline.cuh"
+
+namespace tcgemm::sm90_wgmma {
+
+// A staging goes round: ready (nobody reads it, and its box of C is in it where C is read), filled
+// by the consumer, stored.
+template <class Policy>
+class StoreWarp {
+   public:
+    __device__ StoreWarp(const Params& params, SharedMemory<Policy> shared, int consumer)
+        : params_(params), shared_(shared), consumer_(consumer) {}
+
+    // By the whole warp.
+    __device__ void run() {
+        WorkList<Policy> list(params_);
+        const int group = Policy::kPingPong ? consumer_ : 0;
+        for (int i = 0; i < group && list.has_next(); ++i) list.next();
+        while (list.has_next()) {
+            move_boxes(list.decode(list.next()));
+            for (int i = 1; i < Policy::kGroups && list.has_next(); ++i) list.next();
+        }
+    }
+
+   private:
+    // The tile's boxes, numbered as the consumer fills them. Each is made ready ahead of the store.
+    __device__ __forceinline__ void move_boxes(const Work& work) {
+        const int across = divide_up(params_.n_step, box_cols());
+        const int count = Policy::kSubtiles * across;
+#pragma unroll 1
+        for (int box = -kStagings; box < count; ++box) {
+            if (box >= 0) store(work, place(work, box, across), boxes_ + box);
+            const int next = box + kStagings;
+            if (next < count) make_ready(work, place(work, next, across), boxes_ + next);
+        }
+        boxes_ += count;
+    }
+
+    __device__ int box_cols() const { return kRowBytes >> params_.item_log2; }
+    __device__ ptx::TensorCoordinates place(const Work& work, int box, int across) const {
+        static_assert(Policy::kSubtiles <= 2);
+        const bool below = box >= across;
+        ptx::TensorCoordinates at;
+        at.inner = work.n + (below ? box - across : box) * box_cols();
+        at.outer =
+            work.m + (Policy::kPingPong ? 0 : consumer_ * Policy::kRows) + (below ? kMmaM : 0);
+#pragma unroll
+        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
+        return at;
+    }
+    __device__ bool is_in_d(const Work& work, const ptx::TensorCoordinates& at) const {
+        return at.outer < params_.args.m && at.inner < work.n_end;
+    }
+
+    // Stores what the consumer fills, and returns when that was read.
+    __device__ __forceinline__ void store(const Work& work, const ptx::TensorCoordinates& at,
+                                          unsigned turn) const {
+        const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
+        ptx::wait_for_phase(shared_.filled(consumer_, turn % kStagings), turn / kStagings % 2);
+        if (at.inner + box_cols() > work.n_end && work.n_end < params_.args.n) {
+            store_cut(work, at, staging);  // its last columns are the next tile's
+        } else if (threadIdx.x % 32 == 0 && is_in_d(work, at)) {
+            ptx::store_tensor(&params_.d, at, staging);
+            ptx::commit_stores();
+            ptx::wait_for_store_reads<0>();
+        }
+    }
+
+    // Whoever read the staging, the consumer and the store, is done.
+    __device__ __forceinline__ void make_ready(const Work& work, ptx::TensorCoordinates at,
+                                               unsigned turn) const {
+        if (threadIdx.x % 32 != 0) return;
+        const std::uint32_t ready = shared_.ready(consumer_, turn % kStagings);
+        if (params_.epilogue.reads_c() && is_in_d(work, at)) {
+#pragma unroll
+            for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] &= params_.batch_mask_c[dim];
+            ptx::arrive_and_expect_bytes(ready, kStagingBytes);
+            ptx::load_tensor(shared_.staging(consumer_, turn % kStagings), &params_.c, at, ready);
+        } else {
+            ptx::arrive(ready);
+        }
+    }
+
+    // What a tile has of a box, by the threads: the copy engine stores whole ones.
+    __device__ void store_cut(const Work& work, const ptx::TensorCoordinates& at,
+                              std::uint32_t staging) const {
+        constexpr int kPiece = 16;  // bytes
+        const GemmArgs& args = params_.args;
+        // Lanes for a row, one for each of its pieces: 2, 4 or 8.
+        const int bytes = (work.n_end - at.inner) << params_.item_log2;
+        const int lanes_log2 = bytes <= 2 * kPiece ? 1 : bytes <= 4 * kPiece ? 2 : 3;
+        const int lane = threadIdx.x % 32, byte = (lane & ((1 << lanes_log2) - 1)) * kPiece;
+        const int col = at.inner + (byte >> params_.item_log2);
+        const auto rows = static_cast<int>(min(args.m - at.outer, std::int64_t{kMmaM}));
+        std::int64_t first = at.outer * args.d.row_stride + col;
+#pragma unroll
+        for (int dim = 0; dim < kBatchDims; ++dim) {
+            first += at.batch[dim] * args.d.batch_stride[dim];
+        }
+        char* const d = static_cast<char*>(args.d.data) + (first << params_.item_log2);
+        if (col < work.n_end) {
+#pragma unroll 1
+            for (int row = lane >> lanes_log2; row < rows; row += 32 >> lanes_log2) {
+                *reinterpret_cast<float4*>(d + (row * args.d.row_stride << params_.item_log2)) =
+                    ptx::load_shared(staging_address(staging, row, byte));
+            }
+        }
+        ptx::fence_async_proxy();  // a box of C may come where the threads have read
+        __syncwarp();
+    }
+
+    const Params& params_;
+    SharedMemory<Policy> shared_;
+    int consumer_;
+    unsigned boxes_ = 0;  // so far; they take turns in the stagings
+};
+
+}  // namespace tcgemm::sm90_wgmma
