@@ -233,6 +233,22 @@ def test_verify_plot(capsys, tmp_path):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+def test_verify_measures_its_peers(capsys, tmp_path):
+    file = tmp_path / "verify.json"
+    arguments = ["verify", "--k", "16,256", "--modes", "fp32,fp64,int8", "--framework", "numpy"]
+    status, output = run(capsys, *arguments, "--peers", "--json", str(file))
+    assert status == 0
+    assert "  numpy" in output.out
+    results = json.loads(file.read_text())["results"]
+    assert {result["mode"] for result in results} == {"fp32", "fp64", "int8"}
+    for result in results:
+        assert result["peer"]["name"] == "numpy"
+        if result["data"] == "integers":
+            assert result["peer"]["error"] == 0
+        else:
+            assert 0 < result["peer"]["error"] < 256 * result["hard"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tcgemm._cli import cublaslt
 from tcgemm._cli.backends import Backend, Work
 from tcgemm._cli.cases import Case
 from tcgemm._cli.modes import ITEM_BYTES
-from tcgemm._cli.operands import Operands, Pool
+from tcgemm._cli.operands import Operands, OperandSet, Pool
 
 # Fewer operations a byte than this, and any GPU with tensor cores waits for its memory.
 _MEMORY_BOUND = 64
@@ -108,6 +109,20 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
         how = "a copy of half as many bytes as the product reads and writes"
         made.append(Peer("copy", how, case, _copy, fair=False, checked=False))
     return made
+
+
+def multiply(backend: Backend, case: Case, a: Any, b: Any, d: Any) -> Peer | None:
+    """d = a b by the framework's own product, which is returned; None where it has none."""
+    made = {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
+    peer = next((peer for peer in made if peer.fair), None)
+    if peer is None:
+        return None
+    given: Any = SimpleNamespace(case=case, sets=[OperandSet(a, b, None, d)])
+    try:
+        peer.prepare(given).kernels[0]()
+    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        return None  # torch._scaled_mm takes no two float8_e5m2
+    return peer
 
 
 def _of_peers(case: Case) -> str | None:

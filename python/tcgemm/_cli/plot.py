@@ -274,6 +274,13 @@ def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], mode: str, title: s
         points = [(r["k"], r["error"] / unit) for r in results if r["data"] == data and r["error"]]
         if points:
             axes.plot(*zip(*points, strict=True), "o-", ms=4, color=color, label=data)
+        beside = [(r["k"], r["peer"]) for r in results if r["data"] == data and "peer" in r]
+        theirs = [(k, peer["error"] / unit) for k, peer in beside if peer["error"]]
+        if theirs:
+            label = f"{beside[0][1]['name']}, {data}"
+            axes.plot(
+                *zip(*theirs, strict=True), "s--", ms=4, lw=1, mfc="w", color=color, label=label
+            )
     limits = sorted({(r["k"], r["hard"], r["gate"]) for r in results}, key=lambda limit: limit[0])
     lengths = [limit[0] for limit in limits]
     axes.plot(lengths, [limit[1] / unit for limit in limits], "k--", lw=1, label="hard bound")

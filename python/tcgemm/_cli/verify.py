@@ -14,9 +14,10 @@ import numpy as np
 import tcgemm
 from tcgemm._cli import accuracy, machine
 from tcgemm._cli.backends import Backend, choose, compute_capability, gpu_of
-from tcgemm._cli.cases import parse_names, parse_sizes
+from tcgemm._cli.cases import Case, parse_names, parse_sizes
 from tcgemm._cli.measure import finite, forced_family
 from tcgemm._cli.modes import MODES, Mode, bounds
+from tcgemm._cli.peers import multiply
 from tcgemm._cli.report import BAD, Table, UsageError, fraction, heading, progress
 
 # A hard bound is proven and holds for any data; the gate is a regression limit for U(0,1).
@@ -34,7 +35,8 @@ data sets:
   integers  every result must be exact
 
 A number is the largest error of an element over its bound c |A||B| + u |D|: 1 or less keeps the
-promise. Exit status 1 where a bound or a gate is broken, or nothing could be measured.
+promise. A peer's is over c |A||B|: it promises nothing. Exit status 1 where a bound or a gate is
+broken, or nothing could be measured.
 """
 
 
@@ -48,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--framework", choices=["numpy", "torch", "cupy"])
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write the results")
     parser.add_argument("--plot", metavar="FILE.png", help="draw error against K")
+    parser.add_argument(
+        "--peers", action="store_true", help="the errors of cuBLAS or NumPy on the same data too"
+    )
     parser.add_argument(
         "--probe", action="store_true", help="measure how the GPU's tensor cores sum and round"
     )
@@ -79,7 +84,8 @@ def run(arguments: argparse.Namespace) -> int:
             for name in names:
                 for data in DATA:
                     bar.step(f"{name}, {data}")
-                    climb = _climb(backend, name, data, ladder, always, (arguments.m, arguments.n))
+                    shape = (arguments.m, arguments.n)
+                    climb = _climb(backend, name, data, ladder, always, shape, arguments.peers)
                     with forced_family(family):
                         results.extend({"family": family, **result} for result in climb)
     report = {"machine": machine.describe(backend.device), "results": results}
@@ -117,7 +123,13 @@ def _broken(result: dict[str, Any]) -> bool:
 
 
 def _climb(
-    backend: Backend, name: str, data: str, ladder: list[int], always: int, shape: tuple[int, int]
+    backend: Backend,
+    name: str,
+    data: str,
+    ladder: list[int],
+    always: int,
+    shape: tuple[int, int],
+    with_peer: bool,
 ) -> Iterator[dict[str, Any]]:
     """One mode and data set up the ladder of K."""
     mode = MODES[name]
@@ -134,7 +146,7 @@ def _climb(
         case = {"mode": name, "data": data, "m": shape[0], "n": shape[1], "k": k}
         start = time.perf_counter()
         try:
-            yield {**case, **_compare(backend, mode, data, k, shape)}
+            yield {**case, **_compare(backend, mode, data, k, shape, with_peer)}
         except (tcgemm.NoKernelError, tcgemm.UnsupportedError, MemoryError) as error:
             yield {**case, "not_run": str(error)}
             return
@@ -142,7 +154,7 @@ def _climb(
 
 
 def _compare(
-    backend: Backend, mode: Mode, data: str, k: int, shape: tuple[int, int]
+    backend: Backend, mode: Mode, data: str, k: int, shape: tuple[int, int], with_peer: bool
 ) -> dict[str, Any]:
     if not backend.has_dtype(mode.dtype):
         raise tcgemm.UnsupportedError(backend.missing(mode.dtype))
@@ -156,9 +168,20 @@ def _compare(
     plan.execute()
     backend.synchronize()
     limits = bounds(mode, k, compute_capability(backend))
-    seen = accuracy.measure(backend, a, b, out, mode, limits, exact=data == "integers")
+    reference = accuracy.Reference(backend, a, b, mode)
+    seen = reference.judge(out, mode, limits, exact=data == "integers")
     gated = data == "U(0,1)" and seen.over_gate is not None
+    beside = {}
+    if with_peer:
+        case = Case(m, n, k, mode.dtype, "nn", mode.precision, mode.accumulate, mode.out_dtype)
+        backend.poison(out)
+        peer = multiply(backend, case, a, b, out)
+        backend.synchronize()
+        if peer is not None:
+            error = finite(reference.judge(out, mode, limits).error)
+            beside["peer"] = {"name": peer.name, "how": peer.how, "error": error}
     return {
+        **beside,
         "kernel": plan.kernel,
         "error": finite(seen.error),
         "hard": limits.hard,
@@ -218,6 +241,15 @@ def _print(results: list[dict[str, Any]], families: list[str | None], backend: B
                 done = {r["k"]: r for r in row if "kept" in r}
                 if done:
                     _add(table, name, data, ladder, done, "error_over_bound", "kept")
+                beside = {k: r["peer"] for k, r in done.items() if "peer" in r and r["hard"]}
+                if beside:
+                    over = [
+                        fraction(beside[k]["error"] / done[k]["hard"])
+                        if k in beside and beside[k]["error"] is not None
+                        else "-"
+                        for k in ladder
+                    ]
+                    table.add(name, f"  {next(iter(beside.values()))['name']}", *over, "")
                 if any(r["error_over_gate"] is not None for r in done.values()):
                     _add(table, name, "  gate", ladder, done, "error_over_gate", "gate_kept")
         table.print()
