@@ -100,7 +100,7 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
         name = "/".join(map(str, changed.values()))
         how = "tcgemm with " + ", ".join(f"{key} {value}" for key, value in changed.items())
         return [Peer(f"tcgemm:{name}", how, case.peer_case, _planned)]
-    made = {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
+    made = _of_framework(backend, case)
     if backend.on_gpu:
         how = "the best of cublasLt's heuristic candidates"
         promise = replace(case, accumulate=_of_peers(case), determinism=None)
@@ -111,10 +111,13 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
     return made
 
 
+def _of_framework(backend: Backend, case: Case) -> list[Peer]:
+    return {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
+
+
 def multiply(backend: Backend, case: Case, a: Any, b: Any, d: Any) -> Peer | None:
     """d = a b by the framework's own product, which is returned; None where it has none."""
-    made = {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
-    peer = next((peer for peer in made if peer.fair), None)
+    peer = next((peer for peer in _of_framework(backend, case) if peer.fair), None)
     if peer is None:
         return None
     given: Any = SimpleNamespace(case=case, sets=[OperandSet(a, b, None, d)])
