@@ -188,8 +188,10 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     const std::int64_t waves = divide_up(rows * whole.tiles_n, slots);
     // Boxes along n begin at lines of L2, or amid them where pairs of blocks load them together.
     const bool along_n = n_is_contiguous(row, problem, form);
-    const bool has_pairs = divide_up(problem->m, row.tile.block_m) % 2 == 0;
-    const std::int64_t step = !along_n ? kWidthStep : has_pairs ? kBoxMn / 2 : kBoxMn;
+    Schedule pairs = form;
+    pairs.shares_b = true;
+    const bool can_share = arrange(row, problem, device, pairs).cluster == 2;
+    const std::int64_t step = !along_n ? kWidthStep : can_share ? kBoxMn / 2 : kBoxMn;
     for (std::int64_t w = waves; w <= waves + 1; ++w) {
         const std::int64_t columns = w * slots / rows;
         if (columns <= whole.tiles_n || best.split_k > 1) continue;
