@@ -230,7 +230,7 @@ int main(int argc, char** argv) {
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
                            schedule.in_cluster == chosen.in_cluster &&
-                           schedule.tile_n == chosen.tile_n;
+                           schedule.tile_n == chosen.tile_n && schedule.shares_b == chosen.shares_b;
                 };
                 if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
                     schedules.push_back(chosen);
