@@ -64,22 +64,16 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
         divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
         args.batch.count * schedule.split_k, kBandRows / tile.block_m);
 
-    KSplit split;
-    split.split_k = schedule.split_k;
-    split.k_per_split = divide_up(divide_up(args.k, tile.block_k), split.split_k) * tile.block_k;
-    const Partials partials(args);
-    const bool is_split = split.split_k > 1;
-    if (is_split) split.d_stride = partials.d_stride;
-    const GemmArgs target = is_split ? partials.target(args) : args;
-
     const bool row_a = is_row_major(args.a, args.m);
     const bool row_b = is_row_major(args.b, args.k);
     const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::row, Major::row>
                                            : launch_layout<Row, Major::row, Major::col>)
                                   : (row_b ? launch_layout<Row, Major::col, Major::row>
                                            : launch_layout<Row, Major::col, Major::col>);
-    launch_one(target, scheduler, split, stream);
-    if (is_split) reduce_splits(args, partials, split.split_k, stream, Row::name);
+    launch_split(args, schedule.split_k, tile.block_k, DType::f32, stream, Row::name,
+                 [&](const GemmArgs& what, const KSplit& split) {
+                     launch_one(what, scheduler, split, stream);
+                 });
 }
 
 constexpr OperandNeeds kNeeds = {false, 16};

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/runtime.hpp"
+#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
@@ -19,19 +19,16 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
     using Epilogue = epilogue::Linear<float>;
     constexpr int kShared = sizeof(SharedMemory<P>);
     static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
-    const auto kernel = gemm_kernel<P, Epilogue>;
-    // More than 48 KB has to be asked for, once per kernel and device; it costs less than to
-    // remember.
-    if (kShared > 48 * 1024) {
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-    }
     constexpr std::int64_t kMaxGrid = 0x7fffffff;
     for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
-        const auto grid = static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid));
-        kernel<<<grid, Row::tile.threads, kShared, stream.get()>>>(args, Epilogue(args), scheduler,
-                                                                   split, tile);
+        device::LaunchConfig config;
+        config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
+        config.threads = Row::tile.threads;
+        config.shared_bytes = kShared;
+        config.stream = stream;
+        device::launch(Row::name, gemm_kernel<P, Epilogue>, config, args, Epilogue(args), scheduler,
+                       split, tile);
     }
-    runtime::check_launch(Row::name);
 }
 
 #define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \

@@ -86,26 +86,19 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
         divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
         args.batch.count * schedule.split_k, kBandRows / tile.block_m);
 
-    KSplit split;
-    split.split_k = schedule.split_k;
-    split.k_per_split = divide_up(divide_up(args.k, tile.block_k), split.split_k) * tile.block_k;
-    const Partials partials(args, sums<Row>());
-    const bool is_split = split.split_k > 1;
-    if (is_split) split.d_stride = partials.d_stride;
-    const GemmArgs target = is_split ? partials.target(args) : args;
-
-    if constexpr (!Row::any_major) {
-        launch_layout<Row, Major::k, Major::k>(target, scheduler, split, stream);
-    } else {
+    auto launch_one = launch_layout<Row, Major::k, Major::k>;
+    if constexpr (Row::any_major) {
         const bool row_a = is_row_major(args.a, args.m);
         const bool row_b = is_row_major(args.b, args.k);
-        const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
-                                               : launch_layout<Row, Major::k, Major::k>)
-                                      : (row_b ? launch_layout<Row, Major::mn, Major::mn>
-                                               : launch_layout<Row, Major::mn, Major::k>);
-        launch_one(target, scheduler, split, stream);
+        launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
+                                    : launch_layout<Row, Major::k, Major::k>)
+                           : (row_b ? launch_layout<Row, Major::mn, Major::mn>
+                                    : launch_layout<Row, Major::mn, Major::k>);
     }
-    if (is_split) reduce_splits(args, partials, split.split_k, stream, Row::name);
+    launch_split(args, schedule.split_k, tile.block_k, sums<Row>(), stream, Row::name,
+                 [&](const GemmArgs& what, const KSplit& split) {
+                     launch_one(what, scheduler, split, stream);
+                 });
 }
 
 template <class Row>

@@ -2,6 +2,7 @@
 // second one adds them up in a fixed order and applies the epilogue.
 #pragma once
 
+#include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm {
@@ -18,7 +19,7 @@ struct KSplit {
 struct Partials {
     DType dtype;                // f32, f64 or i32, as the sums
     std::int64_t ld, d_stride;  // elements; d_stride from one part to the next
-    explicit Partials(const GemmArgs& args, DType sums = DType::f32)
+    Partials(const GemmArgs& args, DType sums)
         : dtype(sums), ld((args.n + 3) / 4 * 4), d_stride(args.batch.count * args.m * ld) {}
     // `args` with D replaced by the partial results: what the first launch computes.
     GemmArgs target(const GemmArgs& args) const;
@@ -27,5 +28,20 @@ struct Partials {
 // D = epilogue(sum of the parts), added in order: the result does not depend on timing.
 void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, StreamView stream,
                    const char* kernel_name);
+
+// Both launches, or the one of a whole K: `launch(what, split)` computes `what`, which is `args` or
+// its partial results, in k-blocks of `block_k`.
+template <class Launch>
+void launch_split(const GemmArgs& args, int split_k, int block_k, DType sums, StreamView stream,
+                  const char* kernel_name, const Launch& launch) {
+    KSplit split;
+    split.split_k = split_k;
+    split.k_per_split = divide_up(divide_up(args.k, block_k), split_k) * block_k;
+    if (split_k == 1) return launch(args, split);
+    const Partials partials(args, sums);
+    split.d_stride = partials.d_stride;
+    launch(partials.target(args), split);
+    reduce_splits(args, partials, split_k, stream, kernel_name);
+}
 
 }  // namespace tcgemm
