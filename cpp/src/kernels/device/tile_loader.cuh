@@ -2,22 +2,21 @@
 // are in flight while the tensor cores work (GPUs before sm_80 have no asynchronous copy).
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "kernels/device/ptx/global_load.cuh"
 
 namespace tcgemm::device {
 
-// A tile of kRows x kCols halves, contiguous along its columns, copied by kThreads threads in
-// 16-byte vectors. Vectors outside the matrix are not read and become zero. A vector that the last
-// column cuts is read whole (16 aligned bytes that hold one of our elements lie within one
-// allocation): what is not ours in it may be NaN, and clear_behind() removes it where it would be
-// summed up.
-template <int kRows, int kCols, int kThreads>
+// A tile of kRows x kCols elements of 1 or 2 bytes, contiguous along its columns, copied by
+// kThreads threads in 16-byte vectors. Vectors outside the matrix are not read and become zero. A
+// vector that the last column cuts is read whole (16 aligned bytes that hold one of our elements
+// lie within one allocation): what is not ours in it may be NaN, and clear_behind() removes it
+// where it would be summed up.
+template <class Element, int kRows, int kCols, int kThreads>
 class TileLoader {
-    static constexpr int kVector = 8;                    // halves in 16 bytes
+    static constexpr int kItem = sizeof(Element);
+    static constexpr int kVector = 16 / kItem;
     static constexpr int kChunks = kCols / kVector;      // vectors a row
     static constexpr int kRowStep = kThreads / kChunks;  // rows that one vector a thread covers
 
@@ -31,7 +30,7 @@ class TileLoader {
 
     // `matrix` is element (0, 0) of the first tile; its rows are `ld` elements apart and start at
     // multiples of 16 bytes.
-    __device__ TileLoader(const __half* matrix, std::int64_t ld)
+    __device__ TileLoader(const Element* matrix, std::int64_t ld)
         : row_(first_row()),
           col_(threadIdx.x % kChunks * kVector),
           source_(matrix + row_ * ld + col_),
@@ -61,7 +60,7 @@ class TileLoader {
     }
 
     // Registers to shared memory.
-    __device__ void store(__half* tile) const {
+    __device__ void store(Element* tile) const {
 #pragma unroll
         for (int v = 0; v < kVectors; ++v) {
             *reinterpret_cast<uint4*>(tile + (row_ + v * kRowStep) * kLd + col_) = staged_[v];
@@ -70,8 +69,9 @@ class TileLoader {
 
     // Zeros the loaded elements from column `cols` on.
     __device__ void clear_behind(int cols) {
-        const auto mask = [keep = cols - col_](int word) {  // of two halves
-            return keep >= 2 * word + 2 ? 0xffffffffu : keep == 2 * word + 1 ? 0xffffu : 0u;
+        const auto mask = [bytes = (cols - col_) * kItem](int word) {
+            const int keep = bytes - 4 * word;
+            return keep >= 4 ? 0xffffffffu : keep > 0 ? 0xffffffffu >> (32 - 8 * keep) : 0u;
         };
 #pragma unroll
         for (uint4& vector : staged_) {
@@ -95,7 +95,7 @@ class TileLoader {
     }
 
     int row_, col_;          // of the thread's first vector within the tile
-    const __half* source_;   // where that vector is
+    const Element* source_;  // where that vector is
     std::int64_t row_step_;  // elements
     unsigned inside_ = 0;    // bit v: vector v lies within the matrix
     uint4 staged_[kVectors];

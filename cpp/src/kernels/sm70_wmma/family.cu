@@ -1,4 +1,5 @@
-// sm70_wmma: FP16 products on any tensor core (sm_70 and newer), through WMMA.
+// sm70_wmma: FP16 products on any tensor core (sm_70 and newer) and INT8 ones from Turing on
+// (sm_75), through WMMA.
 #include <algorithm>
 #include <string>
 
@@ -15,25 +16,45 @@ namespace {
 // 8192: 512 up to 4 % faster than 1024, 2048 slower than both.
 constexpr int kBandRows = 512;
 
-// The last k-block is summed first: rows of another depth give other bits. The batch-invariant ones
-// are those that the largest problems need.
+// The last k-block is summed first: rows of another depth give other bits, but of integers. The
+// batch-invariant ones are those that the largest problems need.
 constexpr int kInvariantBlockK = 32;
 
 // One k-block is in flight at a time; see RowCost.
 constexpr double kLatencyUs = 0.5, kFarLatencyUs = 0.8;
 
 template <class Row>
+constexpr DType element() {
+    return Row::is_int8 ? DType::i8 : DType::f16;
+}
+
+template <class Row>
+constexpr Accumulate accumulate() {
+    if (Row::is_int8) return Accumulate::int32;
+    return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
+}
+
+// What partial results of a split K are kept in.
+template <class Row>
+constexpr DType sums() {
+    return Row::is_int8 ? DType::i32 : DType::f32;
+}
+
+template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    constexpr bool kHalf = std::is_same_v<typename Row::Accumulator, __half>;
-    constexpr Accumulate kAccumulate = kHalf ? Accumulate::fp16 : Accumulate::fp32;
-    if (device.cc() < 70) {
-        return "needs tensor cores (compute capability 7.0), the device has " +
-               std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
+    if (device.cc() < (Row::is_int8 ? 75 : 70)) {
+        const char* needs = Row::is_int8
+                                ? "needs tensor cores that multiply int8 (compute capability 7.5)"
+                                : "needs tensor cores (compute capability 7.0)";
+        return std::string(needs) + ", the device has " + std::to_string(device.cc_major) + "." +
+               std::to_string(device.cc_minor);
     }
-    if (std::string reason = rejects_mode(problem, DType::f16, kAccumulate); !reason.empty()) {
+    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>(),
+                                          Row::scales ? problem->epilogue : Epilogue::linear);
+        !reason.empty()) {
         return reason;
     }
-    if (problem.batch_invariant() && Row::tile.block_k != kInvariantBlockK) {
+    if (problem.batch_invariant() && !Row::is_int8 && Row::tile.block_k != kInvariantBlockK) {
         return "sums K in blocks of " + std::to_string(Row::tile.block_k) +
                ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
     }
@@ -52,9 +73,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row(
-        {Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs, kFarLatencyUs},
-        problem, device);
+    return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
+                         kFarLatencyUs, element<Row>(), sums<Row>()},
+                        problem, device);
 }
 
 template <class Row>
@@ -64,22 +85,32 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
         divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
         args.batch.count * schedule.split_k, kBandRows / tile.block_m);
 
-    const bool row_a = is_row_major(args.a, args.m);
-    const bool row_b = is_row_major(args.b, args.k);
-    const auto launch_one = row_a ? (row_b ? launch_layout<Row, Major::row, Major::row>
-                                           : launch_layout<Row, Major::row, Major::col>)
-                                  : (row_b ? launch_layout<Row, Major::col, Major::row>
-                                           : launch_layout<Row, Major::col, Major::col>);
-    launch_split(args, schedule.split_k, tile.block_k, DType::f32, stream, Row::name,
+    auto launch_one = launch_layout<Row, Major::row, Major::col>;
+    if constexpr (Row::any_major) {
+        const bool row_a = is_row_major(args.a, args.m);
+        const bool row_b = is_row_major(args.b, args.k);
+        launch_one = row_a ? (row_b ? launch_layout<Row, Major::row, Major::row>
+                                    : launch_layout<Row, Major::row, Major::col>)
+                           : (row_b ? launch_layout<Row, Major::col, Major::row>
+                                    : launch_layout<Row, Major::col, Major::col>);
+    }
+    launch_split(args, schedule.split_k, tile.block_k, sums<Row>(), stream, Row::name,
                  [&](const GemmArgs& what, const KSplit& split) {
                      launch_one(what, scheduler, split, stream);
                  });
 }
 
-constexpr OperandNeeds kNeeds = {false, 16};
+template <class Row>
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.k_major = !Row::any_major;
+    return needs;
+}
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) {id::name, id::tile, kNeeds, rejects<id>, schedule<id>, launch<id>},
-    TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW)
+#define TCGEMM_ROW(id, ...) \
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
+    TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW) TCGEMM_SM70_WMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};

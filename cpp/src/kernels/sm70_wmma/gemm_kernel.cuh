@@ -1,4 +1,5 @@
-// D = epilogue(A B) on tensor cores through WMMA: FP16 operands, FP32 or FP16 accumulators.
+// D = epilogue(A B) on tensor cores through WMMA: FP16 operands with FP32 or FP16 accumulators,
+// INT8 ones with INT32.
 //
 // A block computes one tile of D, each of its warps a part of it. While the tensor cores work on
 // one k-block in shared memory, the next one goes from registers to the other half of shared memory
@@ -19,11 +20,21 @@ namespace tcgemm::sm70_wmma {
 
 namespace wmma = nvcuda::wmma;
 
-// The only fragment shape that every tensor core since Volta has.
+// The only fragment shape that every tensor core since Volta has; of INT8 since Turing.
 inline constexpr int kFragment = 16;
+
+// Whether the architecture that is compiled for has such fragments.
+template <class Element>
+inline constexpr bool kHasFragments =
+#ifdef __CUDA_ARCH__
+    __CUDA_ARCH__ >= (kIsInt8<Element> ? 750 : 700);
+#else
+    true;
+#endif
 
 template <class Policy>
 struct Shape {
+    using Element = typename Policy::Element;
     static constexpr TileConfig tile = Policy::tile;
     static constexpr int kWarpsM = tile.block_m / tile.warp_m;
     static constexpr int kWarpsN = tile.block_n / tile.warp_n;
@@ -37,27 +48,29 @@ struct Shape {
     static constexpr bool kRowB = Policy::b_major == Major::row;
     // Tiles in shared memory keep the order of global memory: WMMA transposes while it loads.
     template <bool kRow, int kRows, int kCols>
-    using Loader = std::conditional_t<kRow, device::TileLoader<kRows, kCols, tile.threads>,
-                                      device::TileLoader<kCols, kRows, tile.threads>>;
+    using Loader = std::conditional_t<kRow, device::TileLoader<Element, kRows, kCols, tile.threads>,
+                                      device::TileLoader<Element, kCols, kRows, tile.threads>>;
     using LoaderA = Loader<kRowA, tile.block_m, tile.block_k>;
     using LoaderB = Loader<kRowB, tile.block_k, tile.block_n>;
     template <bool kRow>
     using Layout = std::conditional_t<kRow, wmma::row_major, wmma::col_major>;
     using FragmentA =
-        wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, __half, Layout<kRowA>>;
+        wmma::fragment<wmma::matrix_a, kFragment, kFragment, kFragment, Element, Layout<kRowA>>;
     using FragmentB =
-        wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, __half, Layout<kRowB>>;
+        wmma::fragment<wmma::matrix_b, kFragment, kFragment, kFragment, Element, Layout<kRowB>>;
     using FragmentD = wmma::fragment<wmma::accumulator, kFragment, kFragment, kFragment,
                                      typename Policy::Accumulator>;
+    // As the epilogue takes it.
+    using Sum = std::conditional_t<kIsInt8<Element>, std::int32_t, float>;
 
     // Registers of a thread: accumulators, vectors on their way, one set of A's fragments, two of
-    // B's (before sm_80 a fragment holds every element twice). Where a fifth is left for addresses,
-    // the fragments of the next 16 k are loaded while these are multiplied; with less the kernel
-    // spills.
+    // B's (before sm_80 one of halves holds every element twice). Where a fifth is left for
+    // addresses, the fragments of the next 16 k are loaded while these are multiplied; with less
+    // the kernel spills.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    static constexpr int kFragmentRegisters = 8;
+    static constexpr int kFragmentRegisters = kIsInt8<Element> ? 2 : 8;
 #else
-    static constexpr int kFragmentRegisters = 4;
+    static constexpr int kFragmentRegisters = kIsInt8<Element> ? 2 : 4;
 #endif
     static constexpr int kRegisters = tile.warp_m * tile.warp_n / 32 *
                                           static_cast<int>(sizeof(typename Policy::Accumulator)) /
@@ -77,8 +90,8 @@ struct SharedMemory {
 
     union {
         struct {
-            __half a[S::LoaderA::kElements];
-            __half b[S::LoaderB::kElements];
+            typename S::Element a[S::LoaderA::kElements];
+            typename S::Element b[S::LoaderB::kElements];
         } stage[2];
         // For the epilogue: fragments have no documented layout, so each warp passes its part of D
         // through here, one row of fragments at a time.
@@ -95,15 +108,18 @@ using Place = device::TilePlace<Policy::tile.block_m, Policy::tile.block_n>;
 template <class Policy>
 struct Fragments {
     using S = Shape<Policy>;
+    using Element = typename Policy::Element;
     typename S::FragmentA a[S::kFragmentsM];
     typename S::FragmentB b[S::kPrefetch ? 2 : 1][S::kFragmentsN];
 
-    __device__ void load_a(int i, const __half* tile, int warp_m, int step) {
+    // Addresses are multiples of 16 bytes: all that the instruction (LDSM) asks for, and what 16 k
+    // of INT8 have, though CUDA's guide says 32.
+    __device__ void load_a(int i, const Element* tile, int warp_m, int step) {
         constexpr int kLd = S::LoaderA::kLd;
         const int m = warp_m + i * kFragment, k = step * kFragment;
         wmma::load_matrix_sync(a[i], tile + (S::kRowA ? m * kLd + k : k * kLd + m), kLd);
     }
-    __device__ void load_b(int set, const __half* tile, int warp_n, int step) {
+    __device__ void load_b(int set, const Element* tile, int warp_n, int step) {
         constexpr int kLd = S::LoaderB::kLd;
 #pragma unroll
         for (int j = 0; j < S::kFragmentsN; ++j) {
@@ -116,6 +132,7 @@ struct Fragments {
 template <class Policy>
 class Mainloop {
     using S = Shape<Policy>;
+    using Element = typename Policy::Element;
     static constexpr TileConfig tile = Policy::tile;
     static constexpr bool kPrefetch = S::kPrefetch;
 
@@ -123,8 +140,8 @@ class Mainloop {
     using Accumulators = typename S::FragmentD[S::kFragmentsM][S::kFragmentsN];
 
     // Matrices start at the block's rows of A, columns of B and k.
-    __device__ Mainloop(SharedMemory<Policy>& shared, const __half* a, std::int64_t lda,
-                        const __half* b, std::int64_t ldb, int rows, int cols, std::int64_t k)
+    __device__ Mainloop(SharedMemory<Policy>& shared, const Element* a, std::int64_t lda,
+                        const Element* b, std::int64_t ldb, int rows, int cols, std::int64_t k)
         : shared_(shared),
           load_a_(a, lda),
           load_b_(b, ldb),
@@ -240,69 +257,72 @@ class Mainloop {
 
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
-    gemm_kernel(const GemmArgs args, const Epilogue epilogue, const device::TileScheduler scheduler,
-                const KSplit split, const std::int64_t first_tile) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
-    using S = Shape<Policy>;
-    extern __shared__ __align__(128) unsigned char shared_bytes[];
-    auto& shared = *reinterpret_cast<SharedMemory<Policy>*>(shared_bytes);
+    gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
+                const device::TileScheduler scheduler, const KSplit split,
+                const std::int64_t first_tile) {
+    if constexpr (!kHasFragments<typename Policy::Element>) {
+        TCGEMM_TRAP_WRONG_ARCH("sm70_wmma");
+    } else {
+        using S = Shape<Policy>;
+        using Element = typename Policy::Element;
+        extern __shared__ __align__(128) unsigned char shared_bytes[];
+        auto& shared = *reinterpret_cast<SharedMemory<Policy>*>(shared_bytes);
 
-    const int warp = threadIdx.x / 32;
-    const int warp_m = warp / S::kWarpsN * Policy::tile.warp_m;
-    const int warp_n = warp % S::kWarpsN * Policy::tile.warp_n;
+        const int warp = threadIdx.x / 32;
+        const int warp_m = warp / S::kWarpsN * Policy::tile.warp_m;
+        const int warp_n = warp % S::kWarpsN * Policy::tile.warp_n;
 
-    // 1. Where the block works.
-    const device::Tile tile = scheduler.tile(first_tile + blockIdx.x);
-    if (threadIdx.x == 0) shared.tile = tile;
-    const Place<Policy> in(tile, args, split);
-    const std::int64_t k = in.part * split.k_per_split;
+        // 1. Where the block works.
+        const device::Tile tile = scheduler.tile(first_tile + blockIdx.x);
+        if (threadIdx.x == 0) shared.tile = tile;
+        const Place<Policy> in(tile, args, split);
+        const std::int64_t k = in.part * split.k_per_split;
 
-    // 2. Accumulate over K.
-    const auto* a = static_cast<const __half*>(args.a.data) +
-                    batch_offset(args.batch, args.a.batch_stride, in.batch) +
-                    in.m * args.a.row_stride + k * args.a.col_stride;
-    const auto* b = static_cast<const __half*>(args.b.data) +
-                    batch_offset(args.batch, args.b.batch_stride, in.batch) +
-                    k * args.b.row_stride + in.n * args.b.col_stride;
-    typename Mainloop<Policy>::Accumulators acc;
+        // 2. Accumulate over K.
+        const auto* a = static_cast<const Element*>(args.a.data) +
+                        batch_offset(args.batch, args.a.batch_stride, in.batch) +
+                        in.m * args.a.row_stride + k * args.a.col_stride;
+        const auto* b = static_cast<const Element*>(args.b.data) +
+                        batch_offset(args.batch, args.b.batch_stride, in.batch) +
+                        k * args.b.row_stride + in.n * args.b.col_stride;
+        typename Mainloop<Policy>::Accumulators acc;
 #pragma unroll
-    for (int i = 0; i < S::kFragmentsM; ++i) {
+        for (int i = 0; i < S::kFragmentsM; ++i) {
 #pragma unroll
-        for (int j = 0; j < S::kFragmentsN; ++j) wmma::fill_fragment(acc[i][j], 0.0f);
-    }
-    Mainloop<Policy>(shared, a, S::kRowA ? args.a.row_stride : args.a.col_stride, b,
-                     S::kRowB ? args.b.row_stride : args.b.col_stride, in.rows, in.cols,
-                     min(args.k - k, split.k_per_split))
-        .run(acc, warp_m, warp_n);
-
-    // 3. Store through the epilogue, one row of fragments at a time.
-    __syncthreads();  // the last k-block has been read
-    const Place<Policy> out(shared.tile, args, split);
-    const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
-    const std::int64_t col = out.n + warp_n;
-    const int cols = out.cols - warp_n;
-    auto* staged = shared.output[warp];
-#pragma unroll 1
-    for (int i = 0; i < S::kFragmentsM; ++i) {
-#pragma unroll
-        for (int f = 0; f < S::kFragmentsM; ++f) {  // registers have no run-time index
-            if (f != i) continue;
-#pragma unroll
-            for (int j = 0; j < S::kFragmentsN; ++j) {
-                wmma::store_matrix_sync(staged + j * kFragment, acc[f][j],
-                                        SharedMemory<Policy>::kOutputLd, wmma::mem_row_major);
-            }
+            for (int j = 0; j < S::kFragmentsN; ++j) wmma::fill_fragment(acc[i][j], 0);
         }
-        __syncwarp();
-        const std::int64_t row = out.m + warp_m + i * kFragment;
-        const int rows = out.rows - warp_m - i * kFragment;
-        epilogue::store_staged<kFragment, Policy::tile.warp_n, SharedMemory<Policy>::kOutputLd>(
-            output, staged, row, col, rows, cols);
-        __syncwarp();
+        Mainloop<Policy>(shared, a, S::kRowA ? args.a.row_stride : args.a.col_stride, b,
+                         S::kRowB ? args.b.row_stride : args.b.col_stride, in.rows, in.cols,
+                         min(args.k - k, split.k_per_split))
+            .run(acc, warp_m, warp_n);
+
+        // 3. Store through the epilogue, one row of fragments at a time.
+        __syncthreads();  // the last k-block has been read
+        const Place<Policy> out(shared.tile, args, split);
+        const epilogue::Output<Epilogue> output(epilogue, args, out.batch,
+                                                out.part * split.d_stride);
+        const std::int64_t col = out.n + warp_n;
+        const int cols = out.cols - warp_n;
+        auto* staged = shared.output[warp];
+#pragma unroll 1
+        for (int i = 0; i < S::kFragmentsM; ++i) {
+#pragma unroll
+            for (int f = 0; f < S::kFragmentsM; ++f) {  // registers have no run-time index
+                if (f != i) continue;
+#pragma unroll
+                for (int j = 0; j < S::kFragmentsN; ++j) {
+                    wmma::store_matrix_sync(staged + j * kFragment, acc[f][j],
+                                            SharedMemory<Policy>::kOutputLd, wmma::mem_row_major);
+                }
+            }
+            __syncwarp();
+            const std::int64_t row = out.m + warp_m + i * kFragment;
+            const int rows = out.rows - warp_m - i * kFragment;
+            epilogue::store_staged<kFragment, Policy::tile.warp_n, SharedMemory<Policy>::kOutputLd>(
+                output, staged, row, col, rows, cols);
+            __syncwarp();
+        }
     }
-#else
-    TCGEMM_TRAP_WRONG_ARCH("sm70_wmma");
-#endif
 }
 
 }  // namespace tcgemm::sm70_wmma

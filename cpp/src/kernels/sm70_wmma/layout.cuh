@@ -1,11 +1,12 @@
-// Instantiates every row of the table for one pair of layouts; layout_*.cu are one line each, so
-// that the build runs in parallel.
+// Instantiates rows of the table for one pair of layouts; layout_*.cu and k_major.cu are one line
+// each, so that the build runs in parallel.
 #pragma once
 
 #include <algorithm>
 
 #include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
+#include "kernels/epilogue/scaled.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
@@ -16,19 +17,25 @@ template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
                    const KSplit& split, StreamView stream) {
     using P = Policy<Row, A, B>;
-    using Epilogue = epilogue::Linear<float>;
     constexpr int kShared = sizeof(SharedMemory<P>);
     static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
-    constexpr std::int64_t kMaxGrid = 0x7fffffff;
-    for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
-        device::LaunchConfig config;
-        config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
-        config.threads = Row::tile.threads;
-        config.shared_bytes = kShared;
-        config.stream = stream;
-        device::launch(Row::name, gemm_kernel<P, Epilogue>, config, args, Epilogue(args), scheduler,
-                       split, tile);
+    const auto launch = [&](const auto& epilogue) {
+        using Epilogue = std::decay_t<decltype(epilogue)>;
+        constexpr std::int64_t kMaxGrid = 0x7fffffff;
+        for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
+            device::LaunchConfig config;
+            config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
+            config.threads = Row::tile.threads;
+            config.shared_bytes = kShared;
+            config.stream = stream;
+            device::launch(Row::name, gemm_kernel<P, Epilogue>, config, args, epilogue, scheduler,
+                           split, tile);
+        }
+    };
+    if constexpr (Row::scales) {
+        if (args.scales != nullptr) return launch(epilogue::Scaled(args));
     }
+    launch(epilogue::Linear<typename Shape<P>::Sum>(args));
 }
 
 #define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \
