@@ -98,6 +98,9 @@ def test_supports_of_a_card_agrees_with_the_families(cc):
         on_tensor_cores = cc >= (8, 0) and runs_on(built.get("sm80_mma", ""), cc)
         assert fp64["family"] == ("sm80_mma" if on_tensor_cores else "simt")
         assert fp16["kernel"]
+        int8 = [r["family"] for r in rows.values() if r["precision"] == "int8"]
+        if (7, 0) <= cc < (8, 0):
+            assert set(int8) == {"sm70_wmma" if cc == (7, 5) else "simt"}
     else:
         assert not fp16["kernel"]
         assert fp16["reason"]

@@ -8,6 +8,7 @@ import tcgemm
 from harness import (
     FAMILY_MODES,
     INT8_SCALING_FAMILIES,
+    LEAST_CAPABILITY,
     MODES,
     SCALING_FAMILIES,
     Lab,
@@ -208,6 +209,7 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
             and family != "host"
             and (family in scaling[key] if key in scaling else modes[key] in FAMILY_MODES[family])
             and families.runs_on(architectures[family], capability)
+            and capability >= LEAST_CAPABILITY.get((family, modes.get(key, key[1])), (0, 0))
         ]
         assert row["family"] == (expected[0] if expected else ""), row
         assert bool(row["reason"]) == (not expected), row

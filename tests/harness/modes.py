@@ -200,16 +200,18 @@ FP8_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
 FAMILY_MODES = {
     "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "int8", "tf32", *HALVES_MODES["sm90_wgmma"]),
     "sm80_mma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "tf32", "fp64", "int8"),
-    "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast"),
+    "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast", "int8"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
+# A mode that not each GPU with code of its family has: from this compute capability on.
+LEAST_CAPABILITY = {("sm70_wmma", "int8"): (7, 5)}
 # Whose FP32 operands need a precision by name, a narrower one.
 SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats. Some
 # have it for int8 only.
 SCALING_FAMILIES = ("sm90_wgmma", "simt", "host")
-INT8_SCALING_FAMILIES = ("sm80_mma", *SCALING_FAMILIES)
+INT8_SCALING_FAMILIES = ("sm80_mma", "sm70_wmma", *SCALING_FAMILIES)
 
 
 def in_halves(family: str, mode: Mode) -> bool:

@@ -98,6 +98,30 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
     CHECK(covered > 0);
 }
 
+TEST(int8_goes_to_tensor_cores_from_turing_on) {
+    for (const auto& [major, minor] : {std::pair{7, 0}, {7, 5}, {8, 0}, {9, 0}}) {
+        const DeviceProperties card = gpu(major, minor);
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        for (const DType out : {DType::i32, DType::f32}) {
+            for (const auto determinism : {Determinism::run_to_run, Determinism::batch_invariant}) {
+                GemmProblem problem = square(2048, DType::i8);
+                problem.c = problem.d = Operand::row_major(out, 2048);
+                problem.determinism = determinism;
+                const ValidProblem valid = ValidProblem::check(problem);
+                const Choice choice = select(valid, card, {});
+                CHECK_EQ(std::string(choice.family->name), major == 9   ? "sm90_wgmma"
+                                                           : major == 8 ? "sm80_mma"
+                                                           : minor == 5 ? "sm70_wmma"
+                                                                        : "simt");
+                if (card.cc() == 70) {
+                    CHECK_THROWS(NoKernelError, select(valid, card, {"sm70_wmma", ""}),
+                                 "multiply int8 (compute capability 7.5), the device has 7.0");
+                }
+            }
+        }
+    }
+}
+
 TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     const DeviceProperties card = gpu(9, 0);
     if (!runs_on(build_info().architectures, card.cc())) return;
