@@ -108,6 +108,7 @@ py::list kernel_rows() {
         row["name"] = kernel.name;
         row["tile"] = kernel.tile;
         row["architectures"] = kernel.architectures;
+        row["dynamic_shared_bytes"] = kernel.dynamic_shared_bytes;
         rows.append(row);
     }
     return rows;

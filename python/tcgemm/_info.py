@@ -56,14 +56,15 @@ _MODES = [
 ]
 
 
-def kernels() -> list[dict[str, str]]:
+def kernels() -> list[dict[str, Any]]:
     """Every kernel of this build, in the order of preference.
 
     Returns
     -------
     list of dict
         ``family``, ``name``, ``tile`` ("128x256x32", elements of M x N x K that a block computes;
-        empty where there is none) and ``architectures`` ("70;75;90-virtual"; empty for the CPU).
+        empty where there is none), ``architectures`` ("70;75;90-virtual"; empty for the CPU) and
+        ``dynamic_shared_bytes`` (shared memory of a block on top of what its code declares).
     """
     return _core.kernels()
 

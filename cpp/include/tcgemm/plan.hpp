@@ -91,6 +91,7 @@ struct KernelDescription {
     std::string name;
     std::string tile;           // "128x256x32" (block M x N x K), empty where there is none
     std::string architectures;  // as built: "70-real;75-real;90-virtual", empty for the host
+    int dynamic_shared_bytes;   // of a block, on top of what its code declares
 };
 // Every kernel of this build, in the order of preference.
 TCGEMM_API std::vector<KernelDescription> kernels();

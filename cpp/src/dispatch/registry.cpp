@@ -50,7 +50,8 @@ std::vector<KernelDescription> kernels() {
                 tile = std::to_string(t.block_m) + "x" + std::to_string(t.block_n) + "x" +
                        std::to_string(t.block_k);
             }
-            result.push_back({entry.name, kernel.name, tile, entry.architectures});
+            result.push_back(
+                {entry.name, kernel.name, tile, entry.architectures, kernel.dynamic_shared_bytes});
         }
     }
     return result;

@@ -5,6 +5,7 @@
 
 #include "core/math.hpp"
 #include "kernels/rejects.hpp"
+#include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
 #include "kernels/wave_model.hpp"
@@ -71,6 +72,20 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     return {};
 }
 
+// Of a block, the most over the layouts.
+template <class Row>
+constexpr int shared_bytes() {
+    constexpr int k_major = sizeof(SharedMemory<Policy<Row, Major::row, Major::col>>);
+    if constexpr (!Row::any_major) {
+        return k_major;
+    } else {
+        constexpr int row_row = sizeof(SharedMemory<Policy<Row, Major::row, Major::row>>);
+        constexpr int col_row = sizeof(SharedMemory<Policy<Row, Major::col, Major::row>>);
+        constexpr int col_col = sizeof(SharedMemory<Policy<Row, Major::col, Major::col>>);
+        return std::max({k_major, row_row, col_row, col_col});
+    }
+}
+
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
@@ -109,7 +124,7 @@ constexpr OperandNeeds needs() {
 }
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
-    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, shared_bytes<id>()},
     TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW) TCGEMM_SM70_WMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };

@@ -110,7 +110,7 @@ constexpr OperandNeeds needs() {
 }
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
-    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, id::shared_bytes},
     TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };

@@ -7,6 +7,7 @@
 #include "kernels/rejects.hpp"
 #include "kernels/sm90_wgmma/cost_model.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/sm90_wgmma/pipeline.cuh"
 #include "kernels/sm90_wgmma/rows.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -182,9 +183,12 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     }
 }
 
+template <class Row>  // in every layout
+constexpr int kSharedBytes = SharedMemory<Policy<Row, Major::k, Major::k>>::kBytes;
+
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
-    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>},
+    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, kSharedBytes<id>},
     TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW) TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
         TCGEMM_SM90_WGMMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
