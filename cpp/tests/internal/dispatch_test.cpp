@@ -99,7 +99,7 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
 }
 
 TEST(int8_goes_to_tensor_cores_from_turing_on) {
-    for (const auto& [major, minor] : {std::pair{7, 0}, {7, 5}, {8, 0}, {9, 0}}) {
+    for (const auto& [major, minor] : {std::pair{7, 0}, {7, 5}, {8, 0}}) {
         const DeviceProperties card = gpu(major, minor);
         if (!runs_on(build_info().architectures, card.cc())) continue;
         for (const DType out : {DType::i32, DType::f32}) {
@@ -109,8 +109,7 @@ TEST(int8_goes_to_tensor_cores_from_turing_on) {
                 problem.determinism = determinism;
                 const ValidProblem valid = ValidProblem::check(problem);
                 const Choice choice = select(valid, card, {});
-                CHECK_EQ(std::string(choice.family->name), major == 9   ? "sm90_wgmma"
-                                                           : major == 8 ? "sm80_mma"
+                CHECK_EQ(std::string(choice.family->name), major == 8   ? "sm80_mma"
                                                            : minor == 5 ? "sm70_wmma"
                                                                         : "simt");
                 if (card.cc() == 70) {
@@ -120,6 +119,18 @@ TEST(int8_goes_to_tensor_cores_from_turing_on) {
             }
         }
     }
+}
+
+TEST(turing_gets_tiles_of_eight_warps) {  // its shared memory holds one block with four
+    const DeviceProperties card = gpu(7, 5);
+    if (!runs_on(build_info().architectures, card.cc())) return;
+    GemmProblem problem = square(4096, DType::f16);
+    CHECK_EQ(std::string(select(ValidProblem::check(problem), card, {}).kernel->name),
+             "sm70_wmma_f16_128x256x32");
+    problem = square(4096, DType::i8);
+    problem.c = problem.d = Operand::row_major(DType::i32, 4096);
+    CHECK_EQ(std::string(select(ValidProblem::check(problem), card, {}).kernel->name),
+             "sm70_wmma_i8_128x256x64");
 }
 
 TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {

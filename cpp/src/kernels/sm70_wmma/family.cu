@@ -88,7 +88,10 @@ constexpr int shared_bytes() {
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
+    // Turing has 64 KB of shared memory, which hold fewer blocks than the registers.
+    const auto fit = static_cast<int>(device.shared_memory_per_block / shared_bytes<Row>());
+    const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
+    return schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
                          kFarLatencyUs, element<Row>(), sums<Row>()},
                         problem, device);
 }
