@@ -4,15 +4,17 @@
     scripts/main_loops.py dist/tcgemm-*.whl --cuobjdump $CUDA_HOME/bin/cuobjdump --check
 
 For the cards that are not at hand this is what can be known of a kernel: how many instructions
-stand beside each multiplication in the innermost loop, of what kind, and how many registers it
-takes. Prints a table; --write keeps it in benchmarks/main_loops.tsv, --check compares with that and
-exits 1 where a kernel has become worse.
+stand beside each multiplication in the innermost loop, of what kind, and how many blocks and warps
+an SM holds by their threads, registers and shared memory. Prints a table; --write keeps it in
+benchmarks/main_loops.tsv, --check compares with that and exits 1 where a kernel has become worse.
+(check_wheel.py fails where one spills.) The wheel is imported: it must be for this Python.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import re
 import sys
 import tempfile
@@ -20,7 +22,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from check_wheel import output, read_kernels  # beside this file
+from check_wheel import Kernel, output, read_kernels  # beside this file
 
 BASELINE = Path(__file__).resolve().parent.parent / "benchmarks" / "main_loops.tsv"
 # Kinds of instructions that a main loop is made of, by the first part of their name.
@@ -35,8 +37,42 @@ KINDS = {
     "global_loads": re.compile(r"LDG\b"),
     "barriers": re.compile(r"(BAR|SYNCS|WARPSYNC|DEPBAR|LDGDEPBAR)\b"),
 }
-# Worse: more instructions for each multiplication by this factor, or so many more registers.
+RESOURCES = ("registers", "threads", "shared_bytes", "blocks_per_sm", "occupancy")
+# Worse: less occupancy, more instructions for each multiplication by this factor, or so many more
+# registers.
 MORE_INSTRUCTIONS, MORE_REGISTERS = 1.05, 8
+
+
+@dataclass(frozen=True)
+class Multiprocessor:
+    """What an SM has, by the CUDA programming guide's table of compute capabilities."""
+
+    warps: int
+    blocks: int
+    shared_kb: int
+    shared_unit: int = 128  # bytes that shared memory is dealt out in
+    reserved: int = 1024  # bytes of it that the system takes in each block
+    registers: int = 65536
+
+    def resident_blocks(self, threads: int, registers: int, shared_bytes: int) -> int:
+        """Of that many threads, registers a thread and bytes of shared memory."""
+        warps = -(-threads // 32)
+        # Registers are dealt out to warps by 256, and an SM's four partitions have as many each.
+        of_warp = -(-registers * 32 // 256) * 256
+        by_registers = self.registers // of_warp // 4 * 4 // warps
+        shared = -(-(shared_bytes + self.reserved) // self.shared_unit) * self.shared_unit
+        by_shared = self.shared_kb * 1024 // shared if shared else self.blocks
+        return min(self.blocks, self.warps // warps, by_registers, by_shared)
+
+
+MULTIPROCESSORS = {
+    "70": Multiprocessor(64, 32, 96, shared_unit=256, reserved=0),
+    "75": Multiprocessor(32, 16, 64, shared_unit=256, reserved=0),
+    "80": Multiprocessor(64, 32, 164),
+    "86": Multiprocessor(48, 16, 100),
+    "89": Multiprocessor(48, 24, 100),
+    "90": Multiprocessor(64, 32, 228),
+}
 
 
 @dataclass(frozen=True)
@@ -85,20 +121,69 @@ def main_loop(body: list[Instruction]) -> list[Instruction]:
     return max(innermost, key=multiplications, default=[])
 
 
-def measure(cuobjdump: str, library: Path) -> list[dict[str, str]]:
+def read_threads(elf: str) -> dict[tuple[str, str], int]:
+    """The threads of a block (__launch_bounds__) of each (mangled name, architecture)."""
+    threads: dict[tuple[str, str], int] = {}
+    architecture = name = ""
+    lines = iter(elf.splitlines())
+    for line in lines:
+        if match := re.match(r"arch = sm_(\w+)", line):
+            architecture = match[1]
+        elif match := re.match(r"\.nv\.info\.(\w+)", line):
+            name = match[1]
+        elif "EIATTR_MAX_THREADS" in line:
+            next(lines)  # its format
+            x, y, z = (int(value, 16) for value in next(lines).split()[1:])
+            threads[name, architecture] = x * y * z
+    return threads
+
+
+def read_dynamic_shared_bytes(folder: Path) -> dict[str, int]:
+    """By the name of a kernel: cubins do not say it, the wheel unpacked in `folder` does."""
+    program = "import json, tcgemm; print(json.dumps(tcgemm.kernels()))"
+    rows = json.loads(output("env", f"PYTHONPATH={folder}", sys.executable, "-P", "-c", program))
+    return {row["name"]: row["dynamic_shared_bytes"] for row in rows}
+
+
+def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> int:
+    """Of a block, without what the system reserves: cubins count that from sm_90 on."""
+    static = kernel.usage[architecture]["SHARED"]
+    if architecture.startswith("90"):
+        static -= MULTIPROCESSORS["90"].reserved
+    if kernel.family == "simt":  # whose policies are not named as rows of its table; all static
+        return static
+    row = re.search(r"::gemm_kernel<\w+::Policy<\w+::(\w+)", str(kernel))
+    if row is None or f"{kernel.family}_{row[1]}" not in dynamic:
+        raise SystemExit(f"{kernel} has no row in tcgemm.kernels() that says its shared memory")
+    return static + dynamic[f"{kernel.family}_{row[1]}"]
+
+
+def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
+    library = folder / "tcgemm/lib/libtcgemm.so"
     functions = read_functions(output(cuobjdump, "--dump-sass", library))
+    threads = read_threads(output(cuobjdump, "--dump-elf", library))
     kernels = {kernel.name: kernel for kernel in read_kernels(cuobjdump, library)}
+    dynamic = read_dynamic_shared_bytes(folder)
     rows = []
     for (name, architecture), body in functions.items():
         loop = main_loop(body) if "gemm_kernel" in name else []
         if not loop:
             continue
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}
+        sm = MULTIPROCESSORS[architecture.removesuffix("a")]
+        block = threads[name, architecture]
+        registers = kernels[name].usage[architecture]["REG"]
+        shared = shared_bytes(kernels[name], architecture, dynamic)
+        blocks = sm.resident_blocks(block, registers, shared)
         rows.append(
             {
                 "kernel": str(kernels[name]),
                 "sm": architecture,
-                "registers": str(kernels[name].usage[architecture]["REG"]),
+                "registers": str(registers),
+                "threads": str(block),
+                "shared_bytes": str(shared),
+                "blocks_per_sm": str(blocks),
+                "occupancy": f"{blocks * -(-block // 32) / sm.warps:.3f}",
                 "instructions": str(len(loop)),
                 **{kind: str(count) for kind, count in counts.items()},
             }
@@ -114,6 +199,8 @@ def worse(row: dict[str, str], before: dict[str, str]) -> str:
     """What has become worse; empty: nothing."""
     if int(row["tensor"]) == 0 and int(before["tensor"]) > 0:
         return "no tensor-core instruction in the main loop any more"
+    if float(row["occupancy"]) < float(before["occupancy"]):
+        return f"occupancy {row['occupancy']}, before {before['occupancy']}"
     now, was = per_multiplication(row), per_multiplication(before)
     if now > MORE_INSTRUCTIONS * was:
         return f"{now:.2f} instructions for a multiplication, before {was:.2f}"
@@ -127,13 +214,13 @@ def show(rows: list[dict[str, str]]) -> None:
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         groups.setdefault((row["kernel"].split("::")[0], row["sm"]), []).append(row)
-    columns = ("registers", "instructions", *KINDS)
+    columns = (*RESOURCES, "instructions", *KINDS)
     print(f"{'family':<12}{'sm':>5}{'kernels':>9}" + "".join(f"{name:>15}" for name in columns))
     for (family, architecture), members in sorted(groups.items()):
         line = f"{family:<12}{architecture:>5}{len(members):>9}"
         for name in columns:
-            values = [int(row[name]) for row in members]
-            line += f"{f'{min(values)}..{max(values)}':>15}"
+            least, *_, most = sorted((row[name] for row in (*members, *members)), key=float)
+            line += f"{f'{least}..{most}':>15}"
         print(line)
 
 
@@ -145,8 +232,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with the table kept")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(arguments.wheel) as archive:
-        archive.extract("tcgemm/lib/libtcgemm.so", folder)
-        rows = measure(arguments.cuobjdump, Path(folder) / "tcgemm/lib/libtcgemm.so")
+        archive.extractall(folder)
+        rows = measure(arguments.cuobjdump, Path(folder))
     show(rows)
     if arguments.write:
         with BASELINE.open("w", newline="", encoding="utf-8") as file:
@@ -156,7 +243,10 @@ def main() -> int:
     if not arguments.check:
         return 0
     with BASELINE.open(newline="", encoding="utf-8") as file:
-        kept = {(r["kernel"], r["sm"]): r for r in csv.DictReader(file, delimiter="\t")}
+        reader = csv.DictReader(file, delimiter="\t")
+        if reader.fieldnames != list(rows[0]):
+            raise SystemExit(f"{BASELINE.name} has other columns: run with --write")
+        kept = {(row["kernel"], row["sm"]): row for row in reader}
     here = {(row["kernel"], row["sm"]): row for row in rows}
     found = [(key, worse(row, kept[key])) for key, row in here.items() if key in kept]
     found += [(key, "gone: run with --write") for key in kept if key not in here]

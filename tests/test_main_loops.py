@@ -1,4 +1,5 @@
-"""scripts/main_loops.py finds the loop that multiplies, and tells when it has become worse."""
+"""scripts/main_loops.py finds the loop that multiplies, knows how many blocks an SM holds, and
+tells when either has become worse."""
 
 import importlib.util
 import sys
@@ -47,6 +48,42 @@ def test_code_without_multiplications_has_no_main_loop(main_loops):
     assert main_loops.main_loop(main_loops.read_functions(text)["kernel", "80"]) == []
 
 
+ELF = """
+arch = sm_80
+.nv.info.kernel
+	<0x1>
+	Attribute:	EIATTR_MAX_THREADS
+	Format:	EIFMT_SVAL
+	Value:	0x80 0x2 0x1
+"""
+
+
+def test_the_threads_of_a_block_are_found(main_loops):
+    assert main_loops.read_threads(ELF) == {("kernel", "80"): 256}
+
+
+# By hand from the tables of the CUDA programming guide.
+@pytest.mark.parametrize(
+    ("sm", "threads", "registers", "shared_bytes", "blocks"),
+    [
+        ("70", 128, 244, 41000, 2),  # 82,000 of 98,304 bytes, 2 x 4 warps x 7,936 registers
+        ("75", 128, 234, 41000, 1),  # 65,536 bytes
+        ("75", 128, 106, 20496, 3),
+        ("75", 256, 32, 0, 4),  # 32 warps
+        ("75", 32, 32, 0, 16),  # blocks
+        ("80", 256, 128, 0, 2),  # 65,536 registers
+        ("80", 128, 168, 0, 3),  # 12 warps of 5,376 registers
+        ("86", 128, 64, 49 << 10, 2),  # with 1 KB reserved for each: 100 KB
+        ("86", 128, 64, (49 << 10) + 1, 1),
+        ("89", 64, 32, 0, 24),
+        ("90", 384, 168, 227 << 10, 1),
+    ],
+)
+def test_the_blocks_that_an_sm_holds(main_loops, sm, threads, registers, shared_bytes, blocks):
+    resident = main_loops.MULTIPROCESSORS[sm].resident_blocks(threads, registers, shared_bytes)
+    assert resident == blocks
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -56,9 +93,12 @@ def test_code_without_multiplications_has_no_main_loop(main_loops):
         ({"instructions": "110"}, "instructions for a multiplication"),
         ({"registers": "130"}, "registers"),
         ({"tensor": "0", "fma": "8"}, "no tensor-core instruction"),
+        ({"occupancy": "0.125"}, "occupancy 0.125, before 0.250"),
+        ({"occupancy": "0.375"}, ""),
     ],
 )
 def test_what_has_become_worse(main_loops, change, told):
-    before = {"registers": "120", "instructions": "100", "tensor": "8", "fma": "0"}
+    before = {"registers": "120", "occupancy": "0.250", "instructions": "100"}
+    before |= {"tensor": "8", "fma": "0"}
     said = main_loops.worse({**before, **change}, before)
     assert told in said if told else not said
