@@ -7,6 +7,8 @@ import pytest
 import tcgemm
 from harness import (
     FAMILY_MODES,
+    HALVES_MODES,
+    HALVES_PAY,
     INT8_SCALING_FAMILIES,
     LEAST_CAPABILITY,
     MODES,
@@ -210,6 +212,10 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
             and (family in scaling[key] if key in scaling else modes[key] in FAMILY_MODES[family])
             and families.runs_on(architectures[family], capability)
             and capability >= LEAST_CAPABILITY.get((family, modes.get(key, key[1])), (0, 0))
+            and (
+                modes.get(key) not in HALVES_MODES.get(family, ())
+                or capability in HALVES_PAY[family]
+            )
         ]
         assert row["family"] == (expected[0] if expected else ""), row
         assert bool(row["reason"]) == (not expected), row

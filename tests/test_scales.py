@@ -7,9 +7,11 @@ import tcgemm
 from harness import (
     COL,
     INT8_SCALING_FAMILIES,
+    LEAST_CAPABILITY,
     SCALING_FAMILIES,
     Layout,
     bits_of,
+    cuda,
     data,
     round_to,
     scaled,
@@ -25,6 +27,9 @@ OUTPUTS = ("float32", "float16", "bfloat16", E4M3, E5M2)
 @pytest.fixture(autouse=True)
 def only_where_there_are_scales(lab, request):
     of_int8 = "int8" in request.function.__name__ and lab.family in INT8_SCALING_FAMILIES
+    least = LEAST_CAPABILITY.get((lab.family, "fp8"), (0, 0))
+    if lab.on_gpu and cuda.compute_capability() < least and not of_int8:
+        pytest.skip(f"{lab.family} multiplies FP8 from {least} on")
     if lab.family not in SCALING_FAMILIES and not of_int8:
         accumulate = "fast" if lab.family == "sm70_wmma" else "promoted"
         operands = fp8(np.random.default_rng(0), 8, 8, 8)

@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
             for (int row = 0; row < entry.family->kernel_count; ++row) {
                 const KernelInfo& kernel = entry.family->kernels[row];
                 if (!kernel.rejects(valid, device).empty()) continue;
-                if (kernel.needs.halves) continue;  // a plan packs for it
+                if (kernel.needs.halves()) continue;  // a plan packs for it
                 const Schedule chosen = kernel.schedule(valid, device);
                 std::vector<Schedule> schedules = {{}};
                 const auto add = [&](int split, bool in_cluster) {

@@ -195,23 +195,33 @@ _SIXTEEN_BIT_MODES = (
 )
 # float32 operands in halves: such a family computes a product where it is the faster one, unless
 # operands turn out on the device not to fit; then its fallback does. None is batch-invariant.
-HALVES_MODES = {"sm90_wgmma": ("fp32", "fp32_promoted")}
+HALVES_MODES = dict.fromkeys(("sm90_wgmma", "sm80_mma"), ("fp32", "fp32_promoted"))
+# Cards that are known to multiply halves fast enough for that to pay, by compute capability.
+HALVES_PAY = {"sm90_wgmma": ((9, 0),), "sm80_mma": ((8, 0),)}
 FP8_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
 FAMILY_MODES = {
     "sm90_wgmma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "int8", "tf32", *HALVES_MODES["sm90_wgmma"]),
-    "sm80_mma": (*_SIXTEEN_BIT_MODES, *FP8_MODES, "tf32", "fp64", "int8"),
+    "sm80_mma": (
+        *_SIXTEEN_BIT_MODES,
+        *FP8_MODES,
+        "tf32",
+        "fp64",
+        "int8",
+        *HALVES_MODES["sm80_mma"],
+    ),
     "sm70_wmma": ("fp16", "fp16_accumulate_fp16", "fp32_as_fp16", "fp8_e4m3_fast", "int8"),
     "simt": ALL_MODES,
     "host": ALL_MODES,
 }
-# A mode that not each GPU with code of its family has: from this compute capability on.
-LEAST_CAPABILITY = {("sm70_wmma", "int8"): (7, 5)}
+# A mode that not each GPU with code of its family has: from this compute capability on. "fp8": with
+# scales, or a result of FP8.
+LEAST_CAPABILITY = {("sm70_wmma", "int8"): (7, 5), ("sm80_mma", "fp8"): (8, 9)}
 # Whose FP32 operands need a precision by name, a narrower one.
 SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
-# Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats. Some
-# have it for int8 only.
-SCALING_FAMILIES = ("sm90_wgmma", "simt", "host")
-INT8_SCALING_FAMILIES = ("sm80_mma", "sm70_wmma", *SCALING_FAMILIES)
+# Which have the epilogue `scaled`: scales of operands and result, FP8 results, int8 to floats. One
+# has it for int8 only.
+SCALING_FAMILIES = ("sm90_wgmma", "sm80_mma", "simt", "host")
+INT8_SCALING_FAMILIES = ("sm70_wmma", *SCALING_FAMILIES)
 
 
 def in_halves(family: str, mode: Mode) -> bool:

@@ -153,7 +153,7 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     schedule = choice.schedule;
 
     const GemmProblem& p = *valid;
-    if (!kernel->needs.halves) {
+    if (!kernel->needs.halves()) {
         pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row, false);
         pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col,
                               schedule.packs_b_k_major);
@@ -165,10 +165,11 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
     };
     if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.task.target.bytes);
     if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.task.target.bytes);
-    if (kernel->needs.halves && p.k > 0) {
+    if (kernel->needs.halves() && p.k > 0) {
         const BatchShape batch = batch_shape(p, valid.batch_count());
-        halves.a = pack::halves_task(matrix_view(p.a), false, p.m, p.k, batch);
-        halves.b = pack::halves_task(matrix_view(p.b), true, p.n, p.k, batch);
+        const int block = kernel->needs.halves_block;
+        halves.a = pack::halves_task(matrix_view(p.a), false, p.m, p.k, block, batch);
+        halves.b = pack::halves_task(matrix_view(p.b), true, p.n, p.k, block, batch);
         halves.a_offset = reserve(halves.a.target.bytes);
         halves.b_offset = reserve(halves.b.target.bytes);
         halves.a_exponents_offset = reserve(pack::exponents_bytes(halves.a));
@@ -320,7 +321,7 @@ void Plan::Impl::pack_halves(GemmArgs& args, char* workspace, StreamView stream)
     args.b = its_b.target.view;
     args.exponents_a = its_a.exponents;
     args.exponents_b = its_b.exponents;
-    args.k = tcgemm::halves::packed_k(args.k);
+    args.k = tcgemm::halves::packed_k(args.k, halves.a.block);
 }
 
 Plan::Plan(const GemmProblem& problem, Device device)

@@ -38,13 +38,15 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
 }
 
 // The row of least cost that accepts; kernel is null where none does. Adds the others' reasons.
+// `takes_all`: only of those that take any operands, also what does not fit halves.
 Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
-               const DeviceProperties& device, const std::string& forced_kernel,
+               const DeviceProperties& device, const std::string& forced_kernel, bool takes_all,
                std::string& reasons) {
     Choice best{&entry, nullptr, {}, nullptr, {}};
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         const KernelInfo& kernel = entry.family->kernels[i];
         if (!forced_kernel.empty() && forced_kernel != kernel.name) continue;
+        if (takes_all && kernel.needs.halves()) continue;
         const std::string reason = reason_against(entry, kernel, problem, device);
         if (!reason.empty()) {
             reasons += "\n  " + std::string(kernel.name) + ": " + reason;
@@ -74,7 +76,7 @@ Choice fallback_of(const Choice& choice, const ValidProblem& problem,
     for (const RegisteredFamily* entry = choice.family + 1;
          entry != families.data() + families.size(); ++entry) {
         std::string reasons;
-        const Choice found = best_of(*entry, problem, device, {}, reasons);
+        const Choice found = best_of(*entry, problem, device, {}, true, reasons);
         if (found.kernel) return found;
     }
     throw NoKernelError(std::string(choice.kernel->name) +
@@ -143,9 +145,9 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
     std::string reasons;
     for (const RegisteredFamily& entry : registered_families()) {
         if (!forced.family.empty() && forced.family != entry.name) continue;
-        Choice best = best_of(entry, problem, device, forced.kernel, reasons);
+        Choice best = best_of(entry, problem, device, forced.kernel, false, reasons);
         const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
-        if (best.kernel && best.kernel->needs.halves) {
+        if (best.kernel && best.kernel->needs.halves()) {
             const Choice other = fallback_of(best, problem, device);
             if (!is_forced && other.schedule.cost_us <= best.schedule.cost_us) return other;
             best.fallback = other.kernel;

@@ -11,11 +11,12 @@ namespace tcgemm::halves {
 
 // A number x of a row of A (or column of B) is (high + low / 2^kLowBits) 2^exponent, where high and
 // low are float16 and the exponent, the row's own, brings its largest magnitude into
-// [2^kTopBits, 2^(kTopBits + 1)). A packed row has the high halves of kBlock k, then their low
-// ones, and so on; behind K there are zeros.
-inline constexpr int kBlock = 64, kTopBits = 14, kLowBits = 12;
+// [2^kTopBits, 2^(kTopBits + 1)). A packed row has the high halves of a block of k, then their low
+// ones, and so on; behind K there are zeros. How long a block is the kernel says: a power of two
+// from kMinBlock on.
+inline constexpr int kMinBlock = 4, kTopBits = 14, kLowBits = 12;
 
-inline std::int64_t packed_k(std::int64_t k) { return 2 * round_up(k, kBlock); }
+inline std::int64_t packed_k(std::int64_t k, int block) { return 2 * round_up(k, block); }
 
 // Of the largest number's exponent minus a number's own, `span`: from here on the number's high
 // half is subnormal and holds fewer than 11 bits. (Normal ones reach down to 2^-14.)
@@ -43,10 +44,22 @@ inline int max_spans(std::int64_t k) {
     return 51 + log2_k;
 }
 
+// For cost models, measured on an H200: microseconds to launch the packing, and a fallback that has
+// nothing to do; the bytes that are read and written, for each byte of the operands.
+inline constexpr double kUs = 8.0, kPasses = 3.2;
+
 #if defined(__CUDACC__)
 // 2^exponent, which is normal.
 __device__ __forceinline__ float power_of_two(int exponent) {
     return __int_as_float((exponent + 127) << 23);
+}
+
+// sum * 2^exponent, rounded once: the power may lie beyond FP32 where the result does not, so that
+// it comes in two factors, and of these the first is exact.
+__device__ __forceinline__ float times_power_of_two(float sum, int exponent) {
+    // Beyond 2^250 every sum but 0 overflows, and below 2^-250 every one vanishes.
+    const int both = min(max(exponent, -250), 250), half = both / 2;
+    return sum * power_of_two(half) * power_of_two(both - half);
 }
 
 __device__ __forceinline__ bool wanted(const RunIf& run_if) {

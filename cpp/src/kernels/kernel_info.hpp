@@ -37,10 +37,12 @@ struct OperandNeeds {
     bool rounds_to_tf32 = false;
     // Neighbours along K are neighbours in memory: A has unit column stride, B unit row stride.
     bool k_major = false;
-    // float32 operands come in halves (halves.hpp). Not all fit: the plan has a fallback ready, the
-    // kernel of a later family, and both find out on the device which of them is wanted. Selection
-    // takes such a kernel only where it costs less than that one; its cost includes the packing.
-    bool halves = false;
+    // Not 0: float32 operands come in halves (halves.hpp), in blocks of so many k. Not all fit: the
+    // plan has a fallback ready, the kernel of a later family, and both find out on the device
+    // which of them is wanted. Selection takes such a kernel only where it costs less than that
+    // one; its cost includes the packing.
+    int halves_block = 0;
+    constexpr bool halves() const { return halves_block != 0; }
 };
 
 // What a kernel with these needs gets an operand of dtype `given` in.

@@ -34,4 +34,21 @@ inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
     return {};
 }
 
+// The same of a kernel that takes float32 operands in halves (halves.hpp), whose sums keep what
+// FP32 promises, promoted or not.
+inline std::string rejects_halves_mode(const ValidProblem& problem) {
+    if (problem->a.dtype != DType::f32 || problem->b.dtype != DType::f32 ||
+        problem->precision != Precision::fp32) {
+        return std::string("multiplies float32 in halves, the problem asks for precision ") +
+               name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
+               name(problem->b.dtype);
+    }
+    if (problem.batch_invariant()) {
+        return "leaves a product whose operands do not fit halves to CUDA cores, and all rows "
+               "of A decide on that; with determinism batch_invariant none may";
+    }
+    const bool is_promoted = problem->accumulate == Accumulate::promoted;
+    return rejects_mode(problem, DType::f32, is_promoted ? Accumulate::promoted : Accumulate::fp32);
+}
+
 }  // namespace tcgemm

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm {
@@ -19,6 +20,7 @@ struct RowCost {
     // A k-block takes no less, however few blocks an SM has: with the operands in L2, or in memory.
     double latency_us, far_latency_us;
     DType operand = DType::f16, sum = DType::f32;
+    bool halves = false;  // float32 operands, packed in halves (halves.hpp): three products
 };
 
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits: the choice is within 1 % of
@@ -37,6 +39,15 @@ inline double tensor_rate(int cc, DType operand) {
     const double of_halves = cc >= 90 ? 2650 : cc == 80 ? 2048 : 1024;
     return of_halves * 2 / size_of(operand);  // INT8 and TF32: as many bytes
 }
+
+// The same of halves summed in FP32. GeForce cards have half the rate of others then, which their
+// properties do not tell: what is not known to be a data center's counts as one.
+inline double halves_rate(int cc) {
+    return cc == 80 || cc == 90 ? tensor_rate(cc, DType::f16) : 512;
+}
+
+// Bytes of memory per microsecond (H200 4.2 TB/s of a copy, A100 1.4, RTX 3090 and 4090 0.85).
+inline double memory_rate(int cc) { return cc >= 90 ? 4.2e6 : cc == 80 ? 1.4e6 : 0.85e6; }
 
 // Bytes per clock that L2 delivers to each SM while all ask, by published microbenchmarks (V100 2.2
 // TB/s, T4 1.3, A100 5, RTX 3090 2, RTX 4090 5). On Hopper the rows' own times hold it.
@@ -58,14 +69,15 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower,
     // and so is their L2, for which small tiles need more bytes.
     const double mhz = device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
-    const double flop = 2.0 * tile.block_m * tile.block_n * tile.block_k;
+    const double flop = 2.0 * tile.block_m * tile.block_n * tile.block_k * (row.halves ? 3 : 1);
+    const double rate =
+        row.halves ? halves_rate(device.cc()) : tensor_rate(device.cc(), row.operand);
     const double bytes =
         static_cast<double>(tile.block_m + tile.block_n) * tile.block_k * size_of(row.operand);
-    const double clocks =
-        std::max(flop / tensor_rate(device.cc(), row.operand), bytes / l2_rate(device.cc()));
+    const double clocks = std::max(flop / rate, bytes / l2_rate(device.cc()));
     const double k_block_us = std::max(row.k_block_us, clocks / mhz);
-    const bool in_l2 =
-        size_of(row.operand) * batch * k * (m + n) < static_cast<double>(device.l2_bytes);
+    const double operand_bytes = size_of(row.operand) * batch * k * (m + n);
+    const bool in_l2 = operand_bytes < static_cast<double>(device.l2_bytes);
     const double latency_us = in_l2 ? row.latency_us : row.far_latency_us;
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
@@ -77,6 +89,8 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
                    wave_us(on_sm - full_waves * row.blocks_per_sm);
     if (splits > 1)
         total += kReduceUs + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+    if (row.halves)
+        total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device.cc());
     return total;
 }
 
@@ -88,7 +102,9 @@ inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                               static_cast<double>(problem.batch_count());
     Schedule best;
     best.cost_us = cost_us(row, problem, device, 1);
-    const int max_splits = problem.batch_invariant() ? 1 : kMaxSplits;
+    // Scales of blocks are no partial result's: they act in the main loop.
+    const bool may_split = !problem.batch_invariant() && !problem.has_block_scales();
+    const int max_splits = may_split ? kMaxSplits : 1;
     for (int splits = 2; splits <= max_splits && part_bytes * splits <= kMaxWorkspaceBytes &&
                          problem->k >= std::int64_t{splits} * 4 * row.tile.block_k;
          splits += std::max(1, splits / 4)) {

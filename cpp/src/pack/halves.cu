@@ -15,7 +15,6 @@
 namespace tcgemm::pack {
 namespace {
 
-using halves::kBlock;
 using halves::power_of_two;
 
 // A block of threads goes through strips of kRows rows of all K, and reads each twice: those that
@@ -39,6 +38,7 @@ struct Strips {
     BatchShape batch;
     std::int64_t source_batch_stride[kMaxBatchDims] = {};
     std::int64_t in_matrix = 0;  // strips
+    int block = 0;               // of high, and of low halves
     Read read = Read::k_elements;
 };
 
@@ -181,8 +181,8 @@ __device__ __forceinline__ void settle(const StripsArgs& args, int operand, std:
 }
 
 // Neighbours along K; `span` grows where one has too few bits.
-__device__ __forceinline__ void write(__half* to, const float (&value)[kVector], int exponent,
-                                      int& span) {
+__device__ __forceinline__ void write(__half* to, int block, const float (&value)[kVector],
+                                      int exponent, int& span) {
     using Four = device::Vector<__half, kVector>;
     Four high, low;
 #pragma unroll
@@ -197,7 +197,7 @@ __device__ __forceinline__ void write(__half* to, const float (&value)[kVector],
         }
     }
     *reinterpret_cast<Four*>(to) = high;
-    *reinterpret_cast<Four*>(to + kBlock) = low;
+    *reinterpret_cast<Four*>(to + block) = low;
 }
 
 // Second pass: a warp has a part of each tile of its row, and a lane neighbours along K, as they
@@ -241,9 +241,10 @@ __device__ __forceinline__ int split(const Strips& strips, Reader<kRead> reader,
             }
 #pragma unroll
             for (int j = 0; j < kVector; ++j) four[j] = value[kVector * i + j];
-            const std::int64_t k = k0 + in_tile, block = k / kBlock;
-            if (exists && block * kBlock < strips.k) {
-                write(to + block * (2 * kBlock) + k % kBlock, four, exponent, span);
+            // Up to the end of the block that K ends in.
+            const std::int64_t k = k0 + in_tile, in_block = k & (strips.block - 1);
+            if (exists && k - in_block < strips.k) {
+                write(to + 2 * k - in_block, strips.block, four, exponent, span);
             }
         }
     }
@@ -330,6 +331,7 @@ Strips strips_of(const HalvesTask& task) {
     strips.batch = task.target.batch;
     std::copy(source.batch_stride, source.batch_stride + kMaxBatchDims, strips.source_batch_stride);
     strips.in_matrix = divide_up(task.rows, kRows);
+    strips.block = task.block;
     strips.read = choose_read(strips);
     return strips;
 }

@@ -12,13 +12,14 @@ struct HalvesTask {
     MatrixView source;
     bool is_b = false;
     std::int64_t rows = 0, k = 0;
-    PackLayout target;         // of packed_k(k) along K
+    int block = 0;             // of k whose high halves lie together, a power of two
+    PackLayout target;         // of packed_k(k, block) along K
     int* exponents = nullptr;  // for each row of each matrix in `target`
 };
 
 // All but the addresses. `source`: m x k (A) or k x n (B).
 HalvesTask halves_task(const MatrixView& source, bool is_b, std::int64_t rows, std::int64_t k,
-                       const BatchShape& batch);
+                       int block, const BatchShape& batch);
 std::int64_t exponents_bytes(const HalvesTask& task);
 
 // Packs A and B on `stream` and reports on them. Overlaps neighbours as pack::launch does.

@@ -62,13 +62,14 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
 }
 
 HalvesTask halves_task(const MatrixView& source, bool is_b, std::int64_t rows, std::int64_t k,
-                       const BatchShape& batch) {
+                       int block, const BatchShape& batch) {
     HalvesTask task;
     task.source = source;
     task.is_b = is_b;
     task.rows = rows;
     task.k = k;
-    const std::int64_t packed = halves::packed_k(k);
+    task.block = block;
+    const std::int64_t packed = halves::packed_k(k, block);
     task.target = is_b ? packed_layout(source, packed, rows, batch, DType::f16, 0, Order::col)
                        : packed_layout(source, rows, packed, batch, DType::f16, 0, Order::row);
     return task;

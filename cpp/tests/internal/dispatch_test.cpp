@@ -90,6 +90,8 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
             const std::string expected = dtype != DType::f64 && major == 9   ? "sm90_wgmma"
                                          : is_16_bit && major >= 8           ? "sm80_mma"
                                          : dtype == DType::f64 && major >= 8 ? "sm80_mma"
+                                         : dtype == DType::f32 && major == 8 && minor == 0
+                                             ? "sm80_mma"
                                          : dtype == DType::f16 && major >= 7 ? "sm70_wmma"
                                                                              : "simt";
             CHECK_EQ(std::string(choice.family->name), expected);
@@ -145,7 +147,7 @@ TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     for (const std::int64_t size : {2048, 4095, 4096, 16384}) {
         const Choice choice = choose(square(size, DType::f32));
         CHECK_EQ(std::string(choice.family->name), "sm90_wgmma");
-        CHECK(choice.kernel->needs.halves);
+        CHECK(choice.kernel->needs.halves());
         CHECK(choice.fallback != nullptr);
         CHECK(choice.schedule.cost_us < choice.fallback_schedule.cost_us);
     }
@@ -153,7 +155,7 @@ TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     CHECK_EQ(family(square(256, DType::f32)), "simt");
     // By name, a small product too, with what computes operands that do not fit.
     const Choice forced = choose(square(64, DType::f32), {"sm90_wgmma", ""});
-    CHECK(forced.kernel->needs.halves);
+    CHECK(forced.kernel->needs.halves());
     CHECK_EQ(std::string(forced.fallback->name).substr(0, 8), "simt_f32");
 
     GemmProblem problem = square(4096, DType::f32);
@@ -167,6 +169,24 @@ TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     CHECK_EQ(family(problem), "simt");
     problem = square(4096, DType::f16);
     CHECK(choose(problem).fallback == nullptr);
+}
+
+// Their FP32 units are slow beside their tensor cores, those of other cards with mma.sync are not.
+TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
+    const std::pair<int, int> cards[] = {{8, 0}, {8, 6}, {8, 9}, {12, 0}};
+    for (const auto& [major, minor] : cards) {
+        const DeviceProperties card = gpu(major, minor);
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        const ValidProblem problem = ValidProblem::check(square(4096, DType::f32));
+        const Choice choice = select(problem, card, {});
+        const bool in_halves = card.cc() == 80;
+        CHECK_EQ(std::string(choice.family->name), in_halves ? "sm80_mma" : "simt");
+        CHECK_EQ(choice.fallback != nullptr, in_halves);
+        if (in_halves) CHECK_EQ(std::string(choice.fallback->name).substr(0, 8), "simt_f32");
+        CHECK_EQ(std::string(
+                     select(ValidProblem::check(square(128, DType::f32)), card, {}).family->name),
+                 "simt");
+    }
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {

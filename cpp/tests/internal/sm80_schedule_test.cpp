@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "../check.hpp"
@@ -39,6 +40,7 @@ constexpr Mode kModes[] = {
     {DType::f16, Accumulate::promoted}, {DType::bf16, Accumulate::promoted},
     {DType::f16, Accumulate::fp16},     {DType::f64, Accumulate::fp64},
     {DType::i8, Accumulate::int32},     {DType::f32, Accumulate::fp32, Precision::tf32},
+    {DType::f32, Accumulate::fp32},     {DType::f32, Accumulate::promoted},
 };
 
 ValidProblem problem(const Mode& mode, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -86,13 +88,15 @@ Schedule best(const Mode& mode, const DeviceProperties& device, const ValidProbl
     return least;
 }
 
-// The plan transposes what does not lie so, and rounds to TF32.
-TEST(rows_of_int8_and_tf32_alone_ask_for_contiguous_k) {
+// The plan transposes what does not lie so, rounds to TF32, and packs halves.
+TEST(rows_of_int8_and_float32_alone_ask_for_contiguous_k) {
     for (const Mode& mode : kModes) {
         const bool k_major = mode.dtype == DType::i8 || mode.dtype == DType::f32;
         for (const KernelInfo* row : rows(mode, kA100)) {
             CHECK_EQ(row->needs.k_major, k_major);
             CHECK(!row->needs.rounds_to_tf32);
+            CHECK_EQ(row->needs.halves(),
+                     mode.dtype == DType::f32 && mode.precision != Precision::tf32);
             CHECK_EQ(row->needs.vector_bytes, 16);
         }
     }
@@ -113,7 +117,8 @@ TEST(says_what_a_card_lacks) {
     small.shared_memory_per_block = 16 << 10;
     for (const KernelInfo* row : rows()) {
         const ValidProblem any = problem(kModes[0], 64, 64, 64);
-        CHECK(row->rejects(any, turing).find("compute capability 8.0") != std::string::npos);
+        const char* const least = row->needs.fp8 ? "capability 8.9" : "capability 8.0";
+        CHECK(row->rejects(any, turing).find(least) != std::string::npos);
         CHECK(row->rejects(any, small).find("bytes of shared memory") != std::string::npos);
     }
 }
@@ -142,6 +147,55 @@ TEST(a_long_k_with_few_tiles_is_split_and_the_workspace_holds_its_parts) {
             CHECK_EQ(best(mode, *device, problem(mode, 8192, 8192, 8192)).split_k, 1);
             CHECK_EQ(best(mode, *device, problem(mode, 64, 64, 64)).split_k, 1);
         }
+    }
+}
+
+// FP8 on a card that multiplies it and on one that does not.
+TEST(fp8_itself_where_the_card_multiplies_it_and_as_float16_elsewhere) {
+    const DeviceProperties ada = card(89, 99, 128, 2520000, 72);
+    GemmProblem p;
+    p.m = p.n = p.k = 4096;
+    p.a = Operand::row_major(DType::e4m3, p.k);
+    p.b = Operand::row_major(DType::e5m2, p.n);
+    p.c = p.d = Operand::row_major(DType::f16, p.n);
+    const auto takers = [](const GemmProblem& problem, const DeviceProperties& device) {
+        int fp8 = 0, others = 0;
+        for (const KernelInfo* row : rows()) {
+            if (!row->rejects(ValidProblem::check(problem), device).empty()) continue;
+            ++(row->needs.fp8 ? fp8 : others);
+        }
+        return std::pair{fp8, others};
+    };
+    if (rows().empty()) return;
+    CHECK(takers(p, kConsumer) == (std::pair{0, 1}));
+    CHECK(takers(p, ada) == (std::pair{2, 1}));
+    GemmProblem fast = p;
+    fast.accumulate = Accumulate::fast;
+    CHECK(takers(fast, ada).first == 4);
+    // One kind of sums only, where bits may not depend on M.
+    fast.determinism = p.determinism = Determinism::batch_invariant;
+    CHECK(takers(p, ada) == (std::pair{2, 0}));
+    CHECK(takers(fast, ada) == (std::pair{2, 0}));
+    CHECK(takers(fast, kConsumer).second > 0);
+
+    p.determinism = Determinism::run_to_run;
+    p.scale_a.kind = p.scale_b.kind = ScaleKind::tensor;
+    CHECK(takers(p, ada) == (std::pair{2, 0}));
+    CHECK(takers(p, kConsumer) == (std::pair{0, 0}));
+    // Of blocks: the one whose registers hold them, and whole sums alone.
+    p.m = p.n = 64;
+    p.k = 65536;
+    p.a = Operand::row_major(DType::e4m3, p.k);
+    p.b = p.c = p.d = Operand::row_major(DType::f16, p.n);
+    p.b.dtype = DType::e5m2;
+    p.scale_a.kind = p.scale_b.kind = ScaleKind::block_128x128;
+    p.scale_a.outer_stride = p.k / kScaleBlock;
+    p.scale_a.k_stride = 1;
+    p.scale_b.k_stride = 1;
+    CHECK(takers(p, ada) == (std::pair{1, 0}));
+    for (const KernelInfo* row : rows()) {
+        const ValidProblem valid = ValidProblem::check(p);
+        if (row->rejects(valid, ada).empty()) CHECK_EQ(row->schedule(valid, ada).split_k, 1);
     }
 }
 

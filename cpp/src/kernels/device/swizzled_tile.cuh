@@ -30,7 +30,9 @@ struct SwizzledTile {
 // its columns. Chunks outside the matrix are not copied: what the tile holds there is undefined. A
 // chunk that the last column cuts is copied whole (16 aligned bytes that hold one of our elements
 // lie within one allocation). Where undefined elements would be summed up, copy_part() puts zeros.
-template <class Tile, class Element, bool kAlongRows, int kThreads>
+// kAddressEach: an address made for each copy has to wait until the copy before has read its own
+// out of the same registers, so that each has registers of its own where sums leave them.
+template <class Tile, class Element, bool kAlongRows, int kThreads, bool kAddressEach>
 class AsyncTileLoader {
     static constexpr int kVector = 16 / sizeof(Element);
     static constexpr int kCols = Tile::kRowBytes / sizeof(Element);
@@ -98,9 +100,7 @@ class AsyncTileLoader {
         return kAddresses == 1 ? source_[0] + v * row_step_ : source_[v];
     }
 
-    // An address made for each copy has to wait until the copy before has read its own out of the
-    // same registers. But the sums of FP64 leave none for more than one.
-    static constexpr int kAddresses = sizeof(Element) == 8 ? 1 : kVectors;
+    static constexpr int kAddresses = kAddressEach ? kVectors : 1;
 
     std::uint32_t target_;               // where the first chunk goes
     const Element* source_[kAddresses];  // where each chunk is

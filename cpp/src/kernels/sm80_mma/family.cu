@@ -14,18 +14,29 @@ namespace {
 // Rows of D in a band of tiles that blocks walk together (TileScheduler).
 constexpr int kBandRows = 1024;
 
-template <class Row>
-constexpr DType element() {
-    using Element = typename Row::Element;
+template <class Element>
+constexpr DType dtype_of() {
     if (std::is_same_v<Element, double>) return DType::f64;
     if (std::is_same_v<Element, std::int8_t>) return DType::i8;
-    if (std::is_same_v<Element, device::Tf32>) return DType::f32;
-    return std::is_same_v<Element, __half> ? DType::f16 : DType::bf16;
+    if (std::is_same_v<Element, __half>) return DType::f16;
+    if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
+    if (std::is_same_v<Element, device::E4M3>) return DType::e4m3;
+    if (std::is_same_v<Element, device::E5M2>) return DType::e5m2;
+    return DType::f32;  // rounded to TF32, or in halves
 }
+template <class Row>
+constexpr DType element() {
+    return dtype_of<typename Row::ElementA>();
+}
+
+// Of the problem's k.
+template <class Row>
+constexpr int kBlockK = Row::halves ? kHalvesBlock : Row::tile.block_k;
 
 template <class Row>
 constexpr Accumulate accumulate() {
     if (Row::promoted) return Accumulate::promoted;
+    if (Row::fp8) return Accumulate::fast;
     if (std::is_same_v<typename Row::Accumulator, double>) return Accumulate::fp64;
     if (std::is_same_v<typename Row::Accumulator, std::int32_t>) return Accumulate::int32;
     return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
@@ -38,35 +49,62 @@ constexpr DType sums() {
     return element<Row>() == DType::f64 ? DType::f64 : DType::f32;
 }
 
+// Why a row does not multiply what the problem asks for; empty: it does.
+template <class Row>
+std::string rejects_elements(const ValidProblem& problem, const DeviceProperties& device) {
+    constexpr bool is_tf32 = element<Row>() == DType::f32;
+    if (is_tf32 && problem->precision != Precision::tf32) {
+        return std::string("multiplies tf32, the problem asks for precision ") +
+               name(problem->precision);
+    }
+    constexpr DType a = element<Row>(), b = dtype_of<typename Row::ElementB>();
+    if (Row::fp8 && (problem->a.dtype != a || problem->b.dtype != b)) {
+        return std::string("multiplies ") + name(a) + " by " + name(b) +
+               ", the problem asks for precision " + name(problem->precision) + " of " +
+               name(problem->a.dtype) + " and " + name(problem->b.dtype);
+    }
+    if (problem.batch_invariant() && is_fp8(problem->precision)) {
+        // One kind of sums, whatever M is.
+        if (!Row::fp8 && device.cc() >= 89) {
+            return "multiplies FP8 as float16, and rows for FP8 itself give other bits";
+        }
+        if (Row::fp8 && problem->accumulate != accumulate<Row>()) {
+            return std::string("accumulates in ") + name(accumulate<Row>()) +
+                   ", where others that do what the problem asks for give other bits";
+        }
+    }
+    if (!Row::block_scales && problem.has_block_scales()) {
+        return "scales whole sums only, the problem has scales of blocks";
+    }
+    return rejects_mode(problem, Row::fp8 ? problem.compute_dtype() : a, accumulate<Row>(),
+                        Row::scales ? problem->epilogue : Epilogue::linear);
+}
+
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < 80) {
-        return "needs an Ampere GPU or a newer one (compute capability 8.0), the device has " +
-               std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
+    if (device.cc() < Row::least_cc) {
+        return std::string(Row::fp8
+                               ? "needs an Ada GPU or a newer one (compute capability 8.9)"
+                               : "needs an Ampere GPU or a newer one (compute capability 8.0)") +
+               ", the device has " + std::to_string(device.cc_major) + "." +
+               std::to_string(device.cc_minor);
     }
     if (device.shared_memory_per_block < Row::shared_bytes) {
         return "needs " + std::to_string(Row::shared_bytes) +
                " bytes of shared memory a block, the device has " +
                std::to_string(device.shared_memory_per_block);
     }
-    constexpr bool is_tf32 = element<Row>() == DType::f32;
-    if (is_tf32 && problem->precision != Precision::tf32) {
-        return std::string("multiplies tf32, the problem asks for precision ") +
-               name(problem->precision);
-    }
-    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>(),
-                                          Row::scales ? problem->epilogue : Epilogue::linear);
-        !reason.empty()) {
-        return reason;
-    }
+    std::string reason =
+        Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem, device);
+    if (!reason.empty()) return reason;
     const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
     const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
     if (tiles_m > 0x7fffffff / tiles_n) {
         return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
                std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
     }
-    if (problem->k / Row::tile.block_k >= 0x7fffffff - Row::stages) {
-        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(Row::tile.block_k) +
+    if (problem->k / kBlockK<Row> >= 0x7fffffff - Row::stages) {
+        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(kBlockK<Row>) +
                ", the problem has K = " + std::to_string(problem->k);
     }
     return {};
@@ -74,9 +112,11 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule_row({Row::tile, Row::blocks_per_sm, Row::k_block_us, Row::block_us,
-                         Row::latency_us, Row::far_latency_us, element<Row>(), sums<Row>()},
-                        problem, device);
+    RowCost cost = {Row::tile,      Row::blocks_per_sm, Row::k_block_us,
+                    Row::block_us,  Row::latency_us,    Row::far_latency_us,
+                    element<Row>(), sums<Row>(),        Row::halves};
+    cost.tile.block_k = kBlockK<Row>;
+    return schedule_row(cost, problem, device);
 }
 
 template <class Row>
@@ -105,13 +145,16 @@ template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
+    needs.fp8 = Row::fp8;
     needs.k_major = !Row::any_major;
+    needs.halves_block = Row::halves ? kHalvesBlock : 0;
     return needs;
 }
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...) \
     {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, id::shared_bytes},
     TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
+        TCGEMM_SM80_MMA_FP8_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};

@@ -7,6 +7,7 @@
 #include "kernels/device/arch_guard.cuh"
 #include "kernels/device/tile_place.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/mainloop.cuh"
 
@@ -25,14 +26,34 @@ struct Keep {
 template <class Policy>
 inline constexpr int kSharedBytes = Shape<Policy>::kRingBytes + static_cast<int>(sizeof(Keep));
 
+// Of operands in halves: the powers of two that rows of A and columns of B were divided by.
+struct Exponents {
+    const int *of_a, *of_b;  // of the batch; null: A and B are not read
+    std::int64_t last_row, last_col;
+
+    __device__ Exponents(const GemmArgs& args, std::int64_t batch)
+        : of_a(args.exponents_a),
+          of_b(args.exponents_b),
+          last_row(args.m - 1),
+          last_col(args.n - 1) {
+        if (of_a == nullptr) return;
+        of_a += batch_offset(args.batch, args.a.batch_stride, batch) / args.a.row_stride;
+        of_b += batch_offset(args.batch, args.b.batch_stride, batch) / args.b.col_stride;
+    }
+    // Of neighbours in a row; those behind the matrix are never stored.
+    __device__ float2 apply(float2 sums, std::int64_t row, std::int64_t col) const {
+        if (of_a == nullptr) return sums;
+        const int its = of_a[min(row, last_row)];
+        return {halves::times_power_of_two(sums.x, its + of_b[min(col, last_col)]),
+                halves::times_power_of_two(sums.y, its + of_b[min(col + 1, last_col)])};
+    }
+};
+
 template <class Policy, class Epilogue>
-__global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
-    gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
-                const device::TileScheduler scheduler, const KSplit split,
-                const std::int64_t first_tile) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+__device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogue& epilogue,
+                                             const device::TileScheduler& scheduler,
+                                             const KSplit& split, std::int64_t number) {
     using S = Shape<Policy>;
-    using Element = typename Policy::Element;
     extern __shared__ __align__(128) unsigned char shared[];
     using Mma = typename S::Mma;
     using Sum = typename S::Sum;
@@ -48,30 +69,38 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
 
     // 1. Where the block works.
     using Place = device::TilePlace<Policy::tile.block_m, Policy::tile.block_n>;
-    const device::Tile tile = scheduler.tile(first_tile + blockIdx.x);
+    const device::Tile tile = scheduler.tile(number);
     if (threadIdx.x == 0) keep.tile = tile;
     const Place place(tile, args, split);
     const std::int64_t k = place.part * split.k_per_split;
 
     // 2. Accumulate over K.
-    const auto* a = static_cast<const Element*>(args.a.data) +
+    const auto* a = static_cast<const typename Policy::ElementA*>(args.a.data) +
                     batch_offset(args.batch, args.a.batch_stride, place.batch) +
                     place.m * args.a.row_stride + k * args.a.col_stride;
-    const auto* b = static_cast<const Element*>(args.b.data) +
+    const auto* b = static_cast<const typename Policy::ElementB*>(args.b.data) +
                     batch_offset(args.batch, args.b.batch_stride, place.batch) +
                     k * args.b.row_stride + place.n * args.b.col_stride;
     typename S::Sums sums = {};
-    Mainloop<Policy>(ptx::shared_address(shared), barrier, a,
-                     Policy::a_major == Major::k ? args.a.row_stride : args.a.col_stride, b,
-                     Policy::b_major == Major::k ? args.b.col_stride : args.b.row_stride,
-                     place.rows, place.cols, min(args.k - k, split.k_per_split), warp_m, warp_n)
-        .run(sums);
+    Mainloop<Policy> mainloop(
+        ptx::shared_address(shared), barrier, a,
+        Policy::a_major == Major::k ? args.a.row_stride : args.a.col_stride, b,
+        Policy::b_major == Major::k ? args.b.col_stride : args.b.row_stride, place.rows, place.cols,
+        min(args.k - k, split.k_per_split), args.k, warp_m, warp_n);
+    if constexpr (Policy::kBlockScales) {
+        mainloop.run(sums,
+                     BlockScales<S>(epilogue.in_batch(args.batch, place.batch), place.m + warp_m,
+                                    place.n + warp_n, place.rows - warp_m, place.cols - warp_n));
+    } else {
+        mainloop.run(sums, NoBlockScales());
+    }
 
     // 3. Store through the epilogue, 16 rows at a time.
     __syncthreads();  // nobody reads or fills the ring any more
     const Place out(keep.tile, args, split);
     const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
     constexpr int kLd = kStagedLd<Policy>;
+    const Exponents exponents(args, out.batch);
     auto* const staged = reinterpret_cast<Sum*>(shared) + warp * Mma::kM * kLd;
 #pragma unroll 1
     for (int i = 0; i < S::kMmasM; ++i) {
@@ -82,7 +111,12 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
             for (int j = 0; j < S::kMmasN; ++j) {
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    const auto pair = Mma::pair(sums[row][j], half);
+                    auto pair = Mma::pair(sums[row][j], half);
+                    if constexpr (Policy::kHalves) {
+                        pair = exponents.apply(pair,
+                                               out.m + warp_m + row * Mma::kM + lane / 4 + half * 8,
+                                               out.n + warp_n + j * Mma::kN + lane % 4 * 2);
+                    }
                     Sum* const to = staged + (lane / 4 + half * 8) * kLd + j * Mma::kN;
                     *reinterpret_cast<std::decay_t<decltype(pair)>*>(to + lane % 4 * 2) = pair;
                 }
@@ -94,8 +128,22 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
             out.rows - warp_m - i * Mma::kM, out.cols - warp_n);
         __syncwarp();
     }
-#else
-    TCGEMM_TRAP_WRONG_ARCH("sm80_mma");
+}
+
+template <class Policy, class Epilogue>
+__global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
+    gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
+                const device::TileScheduler scheduler, const KSplit split,
+                const std::int64_t first_tile) {
+#if defined(__CUDA_ARCH__)
+    if constexpr (__CUDA_ARCH__ >= Policy::kLeastArch) {
+        if constexpr (Policy::kHalves) {
+            if (!halves::wanted(args.run_if)) return;
+        }
+        compute_tile<Policy>(args, epilogue, scheduler, split, first_tile + blockIdx.x);
+    } else {
+        TCGEMM_TRAP_WRONG_ARCH("sm80_mma");
+    }
 #endif
 }
 

@@ -31,10 +31,14 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
                            split, tile);
         }
     };
-    if constexpr (Row::scales) {
+    if constexpr (Row::scales && Row::linear) {
         if (args.scales != nullptr) return launch(epilogue::Scaled(args));
     }
-    launch(epilogue::Linear<typename Shape<P>::Sum>(args));
+    if constexpr (Row::linear) {
+        launch(epilogue::Linear<typename Shape<P>::Sum>(args));
+    } else {
+        launch(epilogue::Scaled(args));  // by nothing
+    }
 }
 
 #define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \

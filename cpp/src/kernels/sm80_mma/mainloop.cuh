@@ -6,26 +6,28 @@
 #include "kernels/device/ptx/mbarrier.cuh"
 #include "kernels/device/ptx/mma.cuh"
 #include "kernels/device/swizzled_tile.cuh"
+#include "kernels/halves.hpp"
+#include "kernels/sm80_mma/block_scales.cuh"
 #include "kernels/sm80_mma/policy.hpp"
 
 namespace tcgemm::sm80_mma {
 
 namespace ptx = device::ptx;
 
-inline constexpr int kPromotedK = 128;  // k in a sum before it is promoted
-
 template <class Policy>
 struct Shape {
     static constexpr TileConfig tile = Policy::tile;
-    static constexpr int kItem = sizeof(typename Policy::Element);
-    using Mma = ptx::Mma<typename Policy::Element, typename Policy::Accumulator>;
+    using Mma = ptx::Mma<typename Policy::ElementA, typename Policy::ElementB,
+                         typename Policy::Accumulator>;
+    static constexpr int kItem = sizeof(typename Policy::ElementA);  // as many of B
     static constexpr int kWarpsM = tile.block_m / tile.warp_m;
     static constexpr int kWarpsN = tile.block_n / tile.warp_n;
     static constexpr int kWarps = kWarpsM * kWarpsN;
-    static constexpr int kSteps = tile.block_k / Mma::kK;  // of instructions in a k-block
     static constexpr int kMmasM = tile.warp_m / Mma::kM, kMmasN = tile.warp_n / Mma::kN;
-    static_assert(tile.threads == kWarps * 32 && kSteps % 2 == 0 && kPromotedK % tile.block_k == 0);
-    static_assert((tile.warp_m == 32 || tile.warp_m == 64) &&
+    static_assert(tile.threads == kWarps * 32 && tile.block_k % (2 * Mma::kK) == 0);
+    static_assert(!Policy::kPromoted || tile.block_k <= kPromotedK);
+    static_assert(!Policy::kBlockScales || tile.block_k == kScaleBlock);
+    static_assert((tile.warp_m == 32 || tile.warp_m == 48 || tile.warp_m == 64) &&
                   (tile.warp_n == 32 || tile.warp_n == 64));
 
     using Sums = typename Mma::Sums[kMmasM][kMmasN];
@@ -88,19 +90,55 @@ class Fragments {
     std::uint32_t offset_;
 };
 
+// What the steps of a k-block multiply: each an instruction's k of A by one of B, out of one of two
+// sets of registers for either.
+struct Step {
+    int a, b;  // of the instructions that the tile's k is good for
+    int set_a, set_b;
+    bool loads;  // otherwise the sets hold what it takes
+};
+
+// One after the other.
+template <class Shape, bool kHalves>
+struct Steps {
+    static constexpr int kCount = Shape::tile.block_k / Shape::Mma::kK;
+    static constexpr Step at(int step) { return {step, step, step % 2, step % 2, true}; }
+    static constexpr bool begins_sum(int step) { return step == 0; }  // where sums are promoted
+    static constexpr bool begins_high(int) { return false; }
+};
+// Halves of kHalvesBlock k, the high ones first: of each 16 k low by high, high by low, high by
+// high, each of which loads what the one before has not. The first two are brought to the unit of
+// the third before that begins.
+template <class Shape>
+struct Steps<Shape, true> {
+    static constexpr int kCount = 6, kLow = kHalvesBlock / Shape::Mma::kK;
+    static constexpr Step at(int step) {
+        const int high = step / 3, product = step % 3;
+        return {product == 0 ? high + kLow : high, product == 1 ? high + kLow : high, product > 0,
+                product == 1 ? 1 - high : high, product < 2};
+    }
+    static constexpr bool begins_sum(int step) { return step % 3 == 0; }
+    static constexpr bool begins_high(int step) { return step % 3 == 2; }
+};
+
 template <class Policy>
 class Mainloop {
     using S = Shape<Policy>;
+    using Steps = sm80_mma::Steps<S, Policy::kHalves>;
     using Mma = typename S::Mma;
-    using Element = typename Policy::Element;
+    using ElementA = typename Policy::ElementA;
+    using ElementB = typename Policy::ElementB;
     static constexpr TileConfig tile = Policy::tile;
     static constexpr int kAhead = Policy::kStages - 1;  // k-blocks that copies are ahead
     static_assert(kAhead >= 2);
     static constexpr int kMmasM = S::kMmasM, kMmasN = S::kMmasN, kPairsN = kMmasN / 2;
-    using LoaderA = device::AsyncTileLoader<typename S::TileA, Element,
-                                            Policy::a_major == Major::mn, tile.threads>;
-    using LoaderB = device::AsyncTileLoader<typename S::TileB, Element,
-                                            Policy::b_major == Major::mn, tile.threads>;
+    // Two sets of sums, or sums of FP64, leave few registers.
+    static constexpr bool kAddressEach = !Policy::kPromoted && S::kItem < 8;
+    template <class Tile, class Element, Major major>
+    using Loader =
+        device::AsyncTileLoader<Tile, Element, major == Major::mn, tile.threads, kAddressEach>;
+    using LoaderA = Loader<typename S::TileA, ElementA, Policy::a_major>;
+    using LoaderB = Loader<typename S::TileB, ElementB, Policy::b_major>;
     static constexpr int kVectors = LoaderA::kVectors + LoaderB::kVectors;
 
     // What a warp does beside its multiplications, by their number in a step (of kMmas). The first
@@ -117,7 +155,7 @@ class Mainloop {
         return first + load * (kMmas - kFree - first) / kLoads;
     }
     // Before the last step all copies are started, two by two, and the stage is passed.
-    static constexpr int kPassStep = S::kSteps - 2, kPassAt = kMmas - kFree;
+    static constexpr int kPassStep = Steps::kCount - 2, kPassAt = kMmas - kFree;
     static constexpr int copy_at(int copy) {  // counted from the first step
         const int last = kPassStep * kMmas + kPassAt;
         return kTouches + copy / 2 * 2 * (last - kTouches) / kVectors;
@@ -126,23 +164,26 @@ class Mainloop {
    public:
     using Sums = typename S::Sums;
 
-    // Matrices start at the block's rows of A, columns of B and k. `ring` and `barrier`, at which
-    // every thread arrives: addresses in shared memory.
-    __device__ Mainloop(std::uint32_t ring, std::uint32_t barrier, const Element* a,
-                        std::int64_t lda, const Element* b, std::int64_t ldb, int rows, int cols,
-                        std::int64_t k, int warp_m, int warp_n)
+    // Matrices start at the block's rows of A, columns of B and k, of which `k` are summed: up to
+    // the end of `all_k`, which the kernel was given, or whole k-blocks. `ring` and `barrier`, at
+    // which every thread arrives: addresses in shared memory.
+    __device__ Mainloop(std::uint32_t ring, std::uint32_t barrier, const ElementA* a,
+                        std::int64_t lda, const ElementB* b, std::int64_t ldb, int rows, int cols,
+                        std::int64_t k, const std::int64_t& all_k, int warp_m, int warp_n)
         : ring_(ring),
           barrier_(barrier),
           load_a_(a, lda, rows),
           load_b_(b, ldb, cols),
           whole_blocks_(k > 0 ? static_cast<int>(k / tile.block_k) : 0),
-          rest_k_(k > 0 ? static_cast<int>(k - whole_blocks_ * std::int64_t{tile.block_k}) : 0),
+          blocks_(k > 0 ? static_cast<int>((k + tile.block_k - 1) / tile.block_k) : 0),
+          all_k_(all_k),
           fragments_a_(warp_m),
           fragments_b_(warp_n) {}
 
-    __device__ __forceinline__ void run(Sums& sums) {
-        const int blocks = whole_blocks_ + (rest_k_ > 0 ? 1 : 0);
-        if (blocks == 0) return;
+    // `scales`: BlockScales, or NoBlockScales.
+    template <class Scales>
+    __device__ __forceinline__ void run(Sums& sums, Scales scales) {
+        if (blocks_ == 0) return;
         // Copies are a ring less one stage ahead: the stage that is left is being read.
 #pragma unroll
         for (int stage = 0; stage < kAhead; ++stage) {
@@ -157,16 +198,21 @@ class Mainloop {
 #pragma unroll
         for (int load = 0; load < kLoads; ++load) load_fragment(read, 0, load);
 
-        Sums part;  // where promoted: the last 128 k at most
+        Sums part;  // where promoted: of the last k
         if constexpr (Policy::kPromoted) clear(part);
+        if constexpr (Policy::kBlockScales) scales.load(0);
         Sums& target = Policy::kPromoted ? part : sums;
 #pragma unroll 1
-        for (int block = 0; block < blocks; ++block) {
+        for (int block = 0; block < blocks_; ++block) {
             begin_copies(write, block + kAhead);
             bool is_next_here = false;
 #pragma unroll
-            for (int step = 0; step < S::kSteps; ++step) {
-                const bool is_last = step == S::kSteps - 1;
+            for (int step = 0; step < Steps::kCount; ++step) {
+                const bool is_last = step == Steps::kCount - 1;
+                const Step its = Steps::at(step);
+                if constexpr (Policy::kBlockScales) {
+                    if (step == 1) scales.load(block);
+                }
                 int number = 0;
                 const auto multiply = [&](int i, int j) {
                     if (is_last && number == kWaitAt - kFree) {
@@ -179,7 +225,7 @@ class Mainloop {
 #pragma unroll
                     for (int load = 0; load < kLoads; ++load) {
                         if (load_at(is_last, load) == number) {
-                            load_fragment(read, (step + 1) % S::kSteps, load);
+                            load_fragment(read, (step + 1) % Steps::kCount, load);
                         }
                     }
 #pragma unroll
@@ -191,7 +237,13 @@ class Mainloop {
                         write = next(write);
                         pass_stage();
                     }
-                    Mma::multiply(target[i][j], a_[step % 2][i], b_[step % 2][j / 2], j % 2);
+                    const auto& a = a_[its.set_a][i];
+                    const auto& b = b_[its.set_b][j / 2];
+                    if constexpr (Policy::kPromoted) {
+                        if (Steps::begins_high(step)) scale(part[i][j]);
+                        if (Steps::begins_sum(step)) promote(sums, part, i, j, scales);
+                    }
+                    Mma::multiply(target[i][j], a, b, j % 2);
                     ++number;
                 };
 #pragma unroll
@@ -210,12 +262,12 @@ class Mainloop {
                     }
                 }
             }
-            if constexpr (Policy::kPromoted) {
-                constexpr int kBlocks = kPromotedK / tile.block_k;
-                if (block % kBlocks == kBlocks - 1 || block == blocks - 1) {
-                    add(sums, part);
-                    clear(part);
-                }
+        }
+        if constexpr (Policy::kPromoted) {
+#pragma unroll
+            for (int i = 0; i < kMmasM; ++i) {
+#pragma unroll
+                for (int j = 0; j < kMmasN; ++j) promote(sums, part, i, j, scales);
             }
         }
         ptx::wait_for_copies<0>();  // shared memory is used again
@@ -232,13 +284,14 @@ class Mainloop {
         }
         load_a_.activate(block < whole_blocks_);
         load_b_.activate(block < whole_blocks_);
-        const bool is_rest = block == whole_blocks_ && rest_k_ > 0;
+        const bool is_rest = block == whole_blocks_ && block < blocks_;
         // A loop, to stay a branch: of an `if` the compiler makes predicated instructions, which
         // are in the way in every k-block.
 #pragma unroll 1
         for (unsigned trips = ptx::opaque(is_rest ? 1 : 0); trips > 0; --trips) {
-            load_a_.copy_part(ring_ + stage, rest_k_);
-            load_b_.copy_part(ring_ + stage + S::TileA::kBytes, rest_k_);
+            const int rest_k = static_cast<int>(all_k_ % tile.block_k);
+            load_a_.copy_part(ring_ + stage, rest_k);
+            load_b_.copy_part(ring_ + stage + S::TileA::kBytes, rest_k);
         }
     }
     __device__ __forceinline__ void copy(int stage, int v) const {
@@ -267,13 +320,37 @@ class Mainloop {
             kMmasM < kPairsN ? kMmasM : kPairsN;  // in turns, as long as there are
         const bool is_a = load < 2 * kBoth ? load % 2 == 0 : kMmasM > kPairsN;
         const int i = load < 2 * kBoth ? load / 2 : load - kBoth;
+        const Step its = Steps::at(step);
+        if (!its.loads) return;
         if (is_a) {
-            fragments_a_.load(a, i, step, a_[step % 2][i]);
+            fragments_a_.load(a, i, its.a, a_[its.set_a][i]);
         } else {
-            fragments_b_.load(b, i, step, b_[step % 2][i]);
+            fragments_b_.load(b, i, its.b, b_[its.set_b][i]);
         }
     }
 
+    using Sum = typename Mma::Sums;
+    // Between the multiplications that end a partial sum and those that begin the next, for each
+    // instruction's sums by themselves: the tensor cores go on with the others.
+    template <class Scales>
+    static __device__ __forceinline__ void promote(Sums& sums, Sums& parts, int i, int j,
+                                                   const Scales& scales) {
+        Sum &sum = sums[i][j], &part = parts[i][j];
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            if constexpr (Policy::kBlockScales) {
+                sum[e] = fmaf(part[e], scales.factor(i, j, e), sum[e]);
+            } else {
+                sum[e] += part[e];
+            }
+            part[e] = 0;
+        }
+    }
+    // From the unit of the low halves to that of the high ones.
+    static __device__ __forceinline__ void scale(Sum& part) {
+#pragma unroll
+        for (int e = 0; e < 4; ++e) part[e] *= 1.0f / (1 << halves::kLowBits);
+    }
     static __device__ __forceinline__ void clear(Sums& sums) {
 #pragma unroll
         for (auto& row : sums) {
@@ -284,21 +361,12 @@ class Mainloop {
             }
         }
     }
-    static __device__ __forceinline__ void add(Sums& sums, const Sums& part) {
-#pragma unroll
-        for (int i = 0; i < kMmasM; ++i) {
-#pragma unroll
-            for (int j = 0; j < kMmasN; ++j) {
-#pragma unroll
-                for (int e = 0; e < 4; ++e) sums[i][j][e] += part[i][j][e];
-            }
-        }
-    }
 
     std::uint32_t ring_, barrier_;
     LoaderA load_a_;
     LoaderB load_b_;
-    int whole_blocks_, rest_k_;  // k-blocks, and the k behind them
+    int whole_blocks_, blocks_;  // k-blocks, without and with the one in which K ends
+    const std::int64_t& all_k_;  // where it needs no register
     Fragments<Mma, typename S::TileA, Policy::a_major, true> fragments_a_;
     Fragments<Mma, typename S::TileB, Policy::b_major, false> fragments_b_;
     typename Mma::Fragment a_[2][kMmasM], b_[2][kPairsN];  // of two steps

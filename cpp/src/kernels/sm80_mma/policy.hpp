@@ -1,6 +1,11 @@
 // What a kernel is compiled for: a row of the table and the layouts of its operands.
 #pragma once
 
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "kernels/device/f32_halves.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm::sm80_mma {
@@ -8,13 +13,21 @@ namespace tcgemm::sm80_mma {
 // Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
 enum class Major { k, mn };
 
+// float32 operands in halves (kernels/halves.hpp) come as blocks of so many high halves along k
+// and as many low ones: one k-block.
+inline constexpr int kHalvesBlock = 32;
+
 template <class Row, Major A, Major B>
 struct Policy {
-    using Element = typename Row::Element;
+    static constexpr bool kHalves = Row::halves;
+    using ElementA = std::conditional_t<kHalves, __half, typename Row::ElementA>;
+    using ElementB = std::conditional_t<kHalves, __half, typename Row::ElementB>;
     using Accumulator = typename Row::Accumulator;
     static constexpr TileConfig tile = Row::tile;
     static constexpr int kStages = Row::stages;  // k-blocks in shared memory
     static constexpr int kBlocksPerSm = Row::blocks_per_sm;
+    static constexpr int kLeastArch = Row::least_cc * 10;  // as __CUDA_ARCH__
+    static constexpr bool kBlockScales = Row::block_scales;
     static constexpr bool kPromoted = Row::promoted;
     static constexpr Major a_major = A, b_major = B;
 };

@@ -24,9 +24,6 @@ inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an ele
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-// To pack float32 operands into halves, and to launch a fallback that has nothing to do; the bytes
-// that are read and written, for each byte of the halves.
-inline constexpr double kHalvesUs = 8.0, kHalvesPasses = 3.2;
 inline constexpr double kTransposePasses = 1.5;  // over B, more than packing it as it lies
 inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packed as it lies
 inline constexpr double kElementsSlow = 1.3;     // they hold up the other consumer's wgmma
@@ -139,7 +136,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
     if (chosen.packs_b_k_major) schedule.cost_us += b_bytes * kTransposePasses / kBytesPerUs;
     if (row.halves) {
-        schedule.cost_us += kHalvesUs + (a_bytes + b_bytes) * kHalvesPasses / kBytesPerUs;
+        schedule.cost_us += halves::kUs + (a_bytes + b_bytes) * halves::kPasses / kBytesPerUs;
     }
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;

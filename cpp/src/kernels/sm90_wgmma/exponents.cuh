@@ -6,9 +6,8 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// sums[row][col] *= 2^(exponent of row + exponent of col), rounded once: a power of two may lie
-// beyond FP32 where the result does not, so that it comes in two factors, and of these the first is
-// exact. `row`: the warpgroup's first, within the tile.
+// sums[row][col] *= 2^(exponent of row + exponent of col). `row`: the warpgroup's first, within the
+// tile.
 template <class Policy>
 __device__ __forceinline__ void apply_exponents(const Params& params, const Work& work, int row,
                                                 typename Policy::Sums& sums) {
@@ -34,10 +33,8 @@ __device__ __forceinline__ void apply_exponents(const Params& params, const Work
             const int col = of_b[at.col_at(eight, e)];
 #pragma unroll
             for (int i = 0; i < Place::kRows; ++i) {
-                // Beyond 2^250 every sum but 0 overflows, and below 2^-250 every one vanishes.
-                const int both = min(max(rows[i] + col, -250), 250), half = both / 2;
                 float& sum = sums[i / 2][eight * 4 + i % 2 * 2 + e];
-                sum = sum * halves::power_of_two(half) * halves::power_of_two(both - half);
+                sum = halves::times_power_of_two(sum, rows[i] + col);
             }
         }
     }

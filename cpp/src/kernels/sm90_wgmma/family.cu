@@ -37,19 +37,7 @@ template <class Row>
 std::string rejects_elements(const ValidProblem& problem) {
     constexpr DType a = dtype_of<typename Row::ElementA>();
     constexpr DType b = dtype_of<typename Row::ElementB>();
-    constexpr bool is_tf32 = a == DType::f32 && !Row::halves;
-    if constexpr (Row::halves) {
-        if (problem->a.dtype != a || problem->b.dtype != a ||
-            problem->precision != Precision::fp32) {
-            return std::string("multiplies float32 in halves, the problem asks for precision ") +
-                   name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
-                   name(problem->b.dtype);
-        }
-        if (problem.batch_invariant()) {
-            return "leaves a product whose operands do not fit halves to CUDA cores, and all rows "
-                   "of A decide on that; with determinism batch_invariant none may";
-        }
-    }
+    constexpr bool is_tf32 = a == DType::f32;
     if (is_fp8(a) != is_fp8(problem->precision) ||
         (is_fp8(a) && (problem->a.dtype != a || problem->b.dtype != b)) ||
         (problem->precision == Precision::tf32) != is_tf32) {
@@ -58,18 +46,14 @@ std::string rejects_elements(const ValidProblem& problem) {
                name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
                name(problem->b.dtype);
     }
-    if (!Row::block_scales &&
-        (is_blockwise(problem->scale_a.kind) || is_blockwise(problem->scale_b.kind))) {
+    if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
     if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
         return std::string("accumulates in ") + name(accumulate<Row>()) +
                ", where others that do what the problem asks for give other bits";
     }
-    // Sums of halves keep what FP32 promises either way.
-    const bool in_fp32 = Row::halves && problem->accumulate != Accumulate::promoted;
-    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a,
-                        in_fp32 ? Accumulate::fp32 : accumulate<Row>(),
+    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
@@ -79,9 +63,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "needs a Hopper GPU (compute capability 9.0), the device has " +
                std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     }
-    if (std::string reason = rejects_elements<Row>(problem); !reason.empty()) {
-        return reason;
-    }
+    std::string reason =
+        Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem);
+    if (!reason.empty()) return reason;
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
     const std::int64_t k = problem->k < kMaxExtent ? row_info<Row>().k(problem->k) : problem->k;
     const std::pair<const char*, std::int64_t> extents[] = {
@@ -113,7 +97,7 @@ constexpr OperandNeeds needs() {
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
     needs.k_major = !Row::any_major;
-    needs.halves = Row::halves;
+    needs.halves_block = Row::halves ? kHalvesBlock : 0;
     return needs;
 }
 

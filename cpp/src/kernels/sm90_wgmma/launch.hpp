@@ -27,7 +27,7 @@ struct RowInfo {
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {
-        return halves ? halves::packed_k(of_problem) : of_problem;
+        return halves ? halves::packed_k(of_problem, kHalvesBlock) : of_problem;
     }
 };
 template <class Row>

@@ -13,6 +13,8 @@ namespace tcgemm::sm90_wgmma {
 // Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
 enum class Major { k, mn };
 
+inline constexpr int kHalvesBlock =
+    64;                                // k of float32 operands in halves: a k-block of either half
 inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block, where contiguous
 inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
 inline constexpr int kMmaM = 64;

@@ -5,6 +5,7 @@
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/epilogue/store.cuh"
+#include "kernels/halves.hpp"
 #include "kernels/split_k/split_k.hpp"
 
 namespace tcgemm {
@@ -18,6 +19,7 @@ template <class Part, class Epilogue>
 __global__ void __launch_bounds__(kThreads)
     reduce_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
                   const Partials partials, const int split_k) {
+    if (!halves::wanted(args.run_if)) return;
     using Sum = std::conditional_t<std::is_integral_v<Part>, std::uint32_t, Part>;
     const std::int64_t stride = partials.d_stride;  // from one part to the next
     const std::int64_t chunks = stride / kVector;
@@ -90,7 +92,11 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
     if (partials.dtype == DType::f64) {
         launch(double{}, epilogue::Linear<double>(args));
     } else if (partials.dtype == DType::f32) {
-        launch(float{}, epilogue::Linear<float>(args));
+        if (args.scales == nullptr) {
+            launch(float{}, epilogue::Linear<float>(args));
+        } else {
+            launch(float{}, epilogue::Scaled(args));
+        }
     } else if (args.scales == nullptr) {
         launch(std::int32_t{}, epilogue::Linear<std::int32_t>(args));
     } else {

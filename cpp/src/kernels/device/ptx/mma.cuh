@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/device/fp8.cuh"
 #include "kernels/device/tf32.hpp"
 
 namespace tcgemm::device::ptx {
@@ -27,7 +28,7 @@ __device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
 // sums += A B of kM x kK and kK x kN elements. A lane holds of the sums those of rows lane / 4 and
 // + 8, columns lane % 4 * 2 and + 1. `b` is of two B side by side, of which `half` takes part.
 // pair() gives the sums of a row, lane / 4 + 8 * half, as the epilogue takes them.
-template <class Element, class Accumulator>
+template <class A, class B, class Accumulator>
 struct Mma;
 
 // Elements of 16 bits and others: an instruction takes 32 bytes of k. In registers of 4 bytes of k,
@@ -39,9 +40,9 @@ struct MmaOf32Bytes {
     using Fragment = std::uint32_t[4];
 };
 
-#define TCGEMM_MMA(element, sum, pair_of_sums, in_register, shape_and_types)                \
+#define TCGEMM_MMA(A, B, sum, pair_of_sums, in_register, shape_and_types)                   \
     template <>                                                                             \
-    struct Mma<element, sum> : MmaOf32Bytes<element> {                                      \
+    struct Mma<A, B, sum> : MmaOf32Bytes<A> {                                               \
         using Sums = sum[4];                                                                \
         static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a,         \
                                                         const Fragment& b, int half) {      \
@@ -56,14 +57,20 @@ struct MmaOf32Bytes {
             return {d[2 * half], d[2 * half + 1]};                                          \
         }                                                                                   \
     }
-TCGEMM_MMA(__half, float, float2, "+f", "m16n8k16.row.col.f32.f16.f16.f32");
-TCGEMM_MMA(__nv_bfloat16, float, float2, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32");
-TCGEMM_MMA(Tf32, float, float2, "+f", "m16n8k8.row.col.f32.tf32.tf32.f32");
-TCGEMM_MMA(std::int8_t, std::int32_t, int2, "+r", "m16n8k32.row.col.s32.s8.s8.s32");  // wraps
+TCGEMM_MMA(__half, __half, float, float2, "+f", "m16n8k16.row.col.f32.f16.f16.f32");
+TCGEMM_MMA(__nv_bfloat16, __nv_bfloat16, float, float2, "+f", "m16n8k16.row.col.f32.bf16.bf16.f32");
+TCGEMM_MMA(Tf32, Tf32, float, float2, "+f", "m16n8k8.row.col.f32.tf32.tf32.f32");
+TCGEMM_MMA(std::int8_t, std::int8_t, std::int32_t, int2, "+r",
+           "m16n8k32.row.col.s32.s8.s8.s32");  // wraps
+// From sm_89 on.
+TCGEMM_MMA(E4M3, E4M3, float, float2, "+f", "m16n8k32.row.col.f32.e4m3.e4m3.f32");
+TCGEMM_MMA(E4M3, E5M2, float, float2, "+f", "m16n8k32.row.col.f32.e4m3.e5m2.f32");
+TCGEMM_MMA(E5M2, E4M3, float, float2, "+f", "m16n8k32.row.col.f32.e5m2.e4m3.f32");
+TCGEMM_MMA(E5M2, E5M2, float, float2, "+f", "m16n8k32.row.col.f32.e5m2.e5m2.f32");
 #undef TCGEMM_MMA
 
 template <>
-struct Mma<__half, __half> : MmaOf32Bytes<__half> {
+struct Mma<__half, __half, __half> : MmaOf32Bytes<__half> {
     using Sums = std::uint32_t[2];  // two neighbours in each
     static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
                                                     int half) {
@@ -80,7 +87,7 @@ struct Mma<__half, __half> : MmaOf32Bytes<__half> {
 // A lane holds of A the elements of rows lane / 4 and + 8, of B those of column lane / 4, at k
 // lane % 4.
 template <>
-struct Mma<double, double> {
+struct Mma<double, double, double> {
     static constexpr int kM = 16, kN = 8, kK = 4;
     using Fragment = double[2];
     using Sums = double[4];
