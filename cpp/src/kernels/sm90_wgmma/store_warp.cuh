@@ -61,10 +61,13 @@ class StoreWarp {
     __device__ __forceinline__ void store(const Work& work, const ptx::TensorCoordinates& at,
                                           unsigned turn) const {
         const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
+        // Its last columns are the next tile's.
+        const bool is_cut = at.inner + box_cols() > work.n_end && work.n_end < params_.args.n;
+        const bool stores = threadIdx.x % 32 == 0 && is_in_d(work, at);
         ptx::wait_for_phase(shared_.filled(consumer_, turn % kStagings), turn / kStagings % 2);
-        if (at.inner + box_cols() > work.n_end && work.n_end < params_.args.n) {
-            store_cut(work, at, staging);  // its last columns are the next tile's
-        } else if (threadIdx.x % 32 == 0 && is_in_d(work, at)) {
+        if (is_cut) {
+            store_cut(work, at, staging);
+        } else if (stores) {
             ptx::store_tensor(&params_.d, at, staging);
             ptx::commit_stores();
             ptx::wait_for_store_reads<0>();
