@@ -170,6 +170,59 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
     }
 }
 
+// Elements that have no other layout: INT8, TF32 and FP8, promoted and fast.
+TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
+    struct KMajor {
+        DType operand, result;
+        Accumulate accumulate;
+    };
+    for (const auto& [operand, result, accumulate] :
+         {KMajor{DType::i8, DType::i32, Accumulate::int32},
+          {DType::f32, DType::f32, Accumulate::fp32},
+          {DType::e4m3, DType::f16, Accumulate::promoted},
+          {DType::e5m2, DType::bf16, Accumulate::fast}}) {
+        GemmProblem p;
+        p.m = p.n = 128;
+        p.k = 65536;
+        p.a = Operand::row_major(operand, p.k);
+        p.b = Operand::col_major(operand, p.k);
+        p.c = p.d = Operand::row_major(result, p.n);
+        p.accumulate = accumulate;
+        if (operand == DType::f32) p.precision = Precision::tf32;
+        const auto best_row = [](const GemmProblem& product) {
+            const ValidProblem valid = ValidProblem::check(product);
+            Mode mode{};
+            for (const RegisteredFamily& family : registered_families()) {
+                if (std::string(family.name) != "sm90_wgmma") continue;
+                for (int i = 0; i < family.family->kernel_count; ++i) {
+                    const KernelInfo& row = family.family->kernels[i];
+                    if (row.rejects(valid, h200()).empty()) mode.rows.push_back(&row);
+                }
+            }
+            return best(mode, valid);
+        };
+        if (modes().empty()) continue;
+        const Schedule schedule = best_row(p);
+        CHECK(schedule.split_k >= 16);
+        CHECK(schedule.workspace_bytes >= std::size_t{128 * 128 * 4} * schedule.split_k);
+        GemmProblem large = p;
+        large.m = large.n = 4096;
+        large.c = large.d = Operand::row_major(result, large.n);
+        CHECK_EQ(best_row(large).split_k, 1);
+        // Only small rows split, so that the choice of a row would show in the bits.
+        p.determinism = Determinism::batch_invariant;
+        CHECK_EQ(best_row(p).split_k, 1);
+        p.determinism = Determinism::run_to_run;
+        if (!is_fp8(operand)) continue;
+        p.scale_a.kind = ScaleKind::tensor;
+        CHECK_EQ(best_row(p).split_k, schedule.split_k);
+        if (accumulate != Accumulate::promoted) continue;
+        p.scale_a.kind = ScaleKind::block_1x128;
+        p.scale_a.outer_stride = p.k / kScaleBlock;
+        CHECK_EQ(best_row(p).split_k, 1);
+    }
+}
+
 // 4097 rows are 33 tiles of 128: 17 columns of tiles are 4.25 waves on 132 SMs, 20 are five full
 // ones.
 TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {

@@ -24,9 +24,9 @@ namespace tcgemm::sm70_wmma {
     ROW(f16_acc16_64x64x64, __half, __half, 64, 64, 64, 32, 32, 3, 0.34, 1.5)
 // With contiguous k: loads of fragments transpose elements of 16 bits only.
 #define TCGEMM_SM70_WMMA_K_MAJOR_ROWS(ROW)                                                \
-    ROW(i8_128x256x64, std::int8_t, std::int32_t, 128, 256, 64, 64, 64, 1, 0.76, 5.0)     \
-    ROW(i8_128x128x64, std::int8_t, std::int32_t, 128, 128, 64, 64, 64, 2, 0.415, 4.0)    \
-    ROW(i8_64x64x64, std::int8_t, std::int32_t, 64, 64, 64, 32, 32, 3, 0.17, 1.5)
+    ROW(i8_128x256x64, std::int8_t, std::int32_t, 128, 256, 64, 64, 64, 1, 0.98, 5.0)     \
+    ROW(i8_128x128x64, std::int8_t, std::int32_t, 128, 128, 64, 64, 64, 2, 0.48, 4.0)     \
+    ROW(i8_64x64x64, std::int8_t, std::int32_t, 64, 64, 64, 32, 32, 3, 0.19, 1.5)
 // clang-format on
 
 #define TCGEMM_ROW(id, element, accumulator, block_m, block_n, block_k, warp_m, warp_n, blocks,   \

@@ -47,8 +47,7 @@ struct Forms {
 // Whether boxes of B lie along n.
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
                             const Schedule& schedule) {
-    return row.element_bytes() == 2 && !row.halves && problem->b.row_stride != 1 &&
-           !schedule.packs_b_k_major;
+    return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
 // `row` for tiles of `columns`.
@@ -168,7 +167,10 @@ inline int invariant_splits(const ValidProblem& problem) {
 inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                               const DeviceProperties& device, const Schedule& form) {
     Schedule best = form;
-    if (problem.batch_invariant() && row.splits) best.split_k = invariant_splits(problem);
+    // Of rows with contiguous k not all split, so that none does where bits may not depend on M.
+    if (problem.batch_invariant() && row.splits && row.any_major()) {
+        best.split_k = invariant_splits(problem);
+    }
     best = schedule_with(row, problem, device, best);
     const auto consider = [&](const Schedule& candidate) {
         const Schedule priced = schedule_with(row, problem, device, candidate);
@@ -197,7 +199,8 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
         if (candidate.tile_n >= row.least_n && candidate.tile_n < whole.n_step) consider(candidate);
     }
-    if (!row.splits || problem.batch_invariant()) return best;
+    // Scales of blocks are no partial result's: they act in the main loop.
+    if (!row.splits || problem.batch_invariant() || problem.has_block_scales()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {

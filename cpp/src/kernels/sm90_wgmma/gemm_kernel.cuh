@@ -50,15 +50,29 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
     }
 }
 
+// What an epilogue has left to do behind apply_scales().
+template <class Epilogue>
+__device__ __forceinline__ const Epilogue& rest_of(const Epilogue& epilogue) {
+    return epilogue;
+}
+__device__ __forceinline__ epilogue::Rescaled rest_of(const epilogue::Scaled& scaled) {
+    const ScaleArgs& scales = scaled.scales;
+    return {scaled.beta, scales.d != nullptr ? *scales.d : 1.0f,
+            scales.overflow == Overflow::saturate};
+}
+
+// `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.
 template <class Policy, class Epilogue>
 __device__ __forceinline__ void consume(const Params& params, SharedMemory<Policy> shared,
-                                        int consumer, const Epilogue& epilogue) {
-    constexpr bool kScaled = std::is_same_v<Epilogue, epilogue::Rescaled>;
+                                        int consumer, const Epilogue& of_sums) {
+    // Scales of A and B are applied to the registers, the rest on the way to D.
+    constexpr bool kScaled = std::is_same_v<Epilogue, epilogue::Scaled>;
     using Sum = std::conditional_t<kScaled, float, typename Policy::Sum>;
+    const auto& epilogue = rest_of(of_sums);
     const int group = Policy::kPingPong ? consumer : 0;
     const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
     Multiplier<Policy> multiplier(params, shared, consumer, row);
-    TileStore<Policy, Epilogue, Sum> store(params, epilogue, shared, row);
+    TileStore<Policy, std::decay_t<decltype(epilogue)>, Sum> store(params, epilogue, shared, row);
 
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
@@ -82,40 +96,22 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         }
         if constexpr (Policy::kSplits) {
             if (params.split.in_cluster) {
-                ClusterSplit<Policy>(params, shared).run(work(), consumer, sums);
-            } else if (params.split.count > 1) {
-                GridSplit<Policy>(params).publish(work(), consumer, sums);
-            } else {
-                store.run(work, sums);
+                ClusterSplit<Policy>(params, shared).run(of_sums, work(), consumer, sums);
+                continue;
             }
-        } else if constexpr (Policy::kHalves) {
-            apply_exponents<Policy>(params, work(), row, sums);
-            store.run(work, sums);
-        } else if constexpr (kScaled) {
+            if (params.split.count > 1) {
+                GridSplit<Policy>(params).publish(work(), consumer, sums);
+                continue;
+            }
+        }
+        if constexpr (kScaled) {
             float scaled[Policy::kSubtiles][Policy::kSums];
             apply_scales<Policy>(params, work, row, sums, scaled);
             store.run(work, scaled);
         } else {
+            if constexpr (Policy::kHalves) apply_exponents<Policy>(params, work(), row, sums);
             store.run(work, sums);
         }
-    }
-}
-
-// With the epilogue that the product has.
-template <class Policy>
-__device__ __forceinline__ void consume(const Params& params, SharedMemory<Policy> shared,
-                                        int consumer) {
-    constexpr bool kIntegers = std::is_integral_v<typename Policy::Sum>;
-    if constexpr (!Policy::kScales) {
-        consume<Policy>(params, shared, consumer, params.epilogue);
-    } else if (!kIntegers || params.is_scaled) {
-        const ScaleArgs& scales = params.scaled.scales;
-        const epilogue::Rescaled rescaled = {params.scaled.beta,
-                                             scales.d != nullptr ? *scales.d : 1.0f,
-                                             scales.overflow == Overflow::saturate};
-        consume<Policy>(params, shared, consumer, rescaled);
-    } else if constexpr (kIntegers) {
-        consume<Policy>(params, shared, consumer, params.integers);
     }
 }
 
@@ -152,7 +148,9 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     } else {
         ptx::grow_registers<Policy::kConsumerRegisters>();
         if (blockIdx.x >> params.cluster_log2 < params.work_count) {
-            consume(params, shared, warpgroup);
+            with_epilogue<Policy>(params, [&](const auto& epilogue) {
+                consume(params, shared, warpgroup, epilogue);
+            });
         } else if (Policy::kSplits && warpgroup == 0) {
             if constexpr (Policy::kSplits) GridSplit<Policy>(params).reduce();
         }

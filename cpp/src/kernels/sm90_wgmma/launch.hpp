@@ -24,6 +24,7 @@ struct RowInfo {
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
+    constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {

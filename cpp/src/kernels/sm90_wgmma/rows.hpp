@@ -79,7 +79,9 @@ namespace tcgemm::sm90_wgmma {
             block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
                 ? block_n                                                                       \
                 : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                         \
-        static constexpr bool splits = any_major, scales = sizeof(A) == 1;                      \
+        /* Of those with contiguous k small ones do, for few tiles. */                          \
+        static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves); \
+        static constexpr bool scales = sizeof(A) == 1;                                          \
         /* What a wider tile has no registers for. */                                           \
         static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;      \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \

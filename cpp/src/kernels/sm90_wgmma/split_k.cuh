@@ -7,10 +7,27 @@
 
 namespace tcgemm::sm90_wgmma {
 
+// use(epilogue): with the one that the product has, on whole sums.
+template <class Policy, class Use>
+__device__ __forceinline__ void with_epilogue(const Params& params, const Use& use) {
+    constexpr bool kIntegers = std::is_integral_v<typename Policy::Sum>;
+    if constexpr (!Policy::kScales) {
+        use(params.epilogue);
+    } else if (!kIntegers || params.is_scaled) {
+        use(params.scaled);
+    } else if constexpr (kIntegers) {
+        use(params.integers);
+    }
+}
+
 // The parts' sums on their way to D. They lie as the threads of a warpgroup hold them: for each 8
 // columns of 64 rows a unit of 16 bytes a thread.
 template <class Policy>
 class PartSums {
+    // Integers wrap around, and are moved as the bits of floats.
+    static constexpr bool kIntegers = std::is_integral_v<typename Policy::Sum>;
+    using Sum = std::conditional_t<kIntegers, std::uint32_t, float>;
+
    protected:
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kSums;
     static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
@@ -30,8 +47,8 @@ class PartSums {
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
             for (int i = 0; i < kSums; i += 4) {
-                put((s * kSums + i) / 4,
-                    make_float4(sums[s][i], sums[s][i + 1], sums[s][i + 2], sums[s][i + 3]));
+                put((s * kSums + i) / 4, make_float4(bits(sums[s][i]), bits(sums[s][i + 1]),
+                                                     bits(sums[s][i + 2]), bits(sums[s][i + 3])));
             }
         }
     }
@@ -39,15 +56,14 @@ class PartSums {
     // A warpgroup adds up units of a tile, in the order of the parts, and stores them: kTogether
     // neighbours from `first` on, then those `step` behind, up to `end`. load(part, unit) is a
     // thread's share; 16 of them are in flight, for from L2 each takes most of a microsecond.
-    template <int kTogether, class Load>
-    __device__ __forceinline__ void add(const Work& work, int first, int end, int step,
-                                        const Load& load) const {
+    template <int kTogether, class Epilogue, class Load>
+    __device__ __forceinline__ void add(const Epilogue& epilogue, const Work& work, int first,
+                                        int end, int step, const Load& load) const {
         constexpr int kParts = 16 / kTogether;
-        const epilogue::Output<epilogue::Linear<float>> output(params_.epilogue, params_.args,
-                                                               work.batch);
+        const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
 #pragma unroll 1
         for (; first < end; first += step) {
-            float sum[kTogether][4] = {};
+            Sum sum[kTogether][4] = {};
 #pragma unroll 1
             for (int part = 0; part < split_.count; part += kParts) {
                 float4 value[kParts][kTogether];
@@ -63,10 +79,10 @@ class PartSums {
                 for (int i = 0; i < kParts; ++i) {
 #pragma unroll
                     for (int u = 0; u < kTogether; ++u) {
-                        sum[u][0] += value[i][u].x;
-                        sum[u][1] += value[i][u].y;
-                        sum[u][2] += value[i][u].z;
-                        sum[u][3] += value[i][u].w;
+                        sum[u][0] += sum_of(value[i][u].x);
+                        sum[u][1] += sum_of(value[i][u].y);
+                        sum[u][2] += sum_of(value[i][u].z);
+                        sum[u][3] += sum_of(value[i][u].w);
                     }
                 }
             }
@@ -75,11 +91,20 @@ class PartSums {
     }
 
    private:
+    __device__ static float bits(typename Policy::Sum sum) {
+        if constexpr (kIntegers) return __int_as_float(sum);
+        return sum;
+    }
+    __device__ static Sum sum_of(float bits) {
+        if constexpr (kIntegers) return __float_as_uint(bits);
+        return bits;
+    }
+
     // Two columns of two rows a thread. Of four units, the four threads that share rows give each
     // other what makes eight columns.
     template <class Output, int kTogether>
     __device__ __forceinline__ void store(const Work& work, const Output& output, int first,
-                                          const float (&sum)[kTogether][4]) const {
+                                          const Sum (&sum)[kTogether][4]) const {
         static_assert(kTogether == 1 || kTogether == 4);
         const int thread = thread_in_warpgroup(), warp = thread / 32, lane = thread % 32;
         const int unit = kTogether == 4 ? first + lane % 4 : first;
@@ -89,7 +114,7 @@ class PartSums {
             work.m + warpgroup * Policy::kRows + slab * kMmaM + warp * 16 + lane / 4;
         const std::int64_t col = work.n + eight * 8 + (kTogether == 4 ? 0 : lane % 4 * 2);
         constexpr int kCols = kTogether == 4 ? 8 : 2;
-        float strip[2][kCols];
+        Sum strip[2][kCols];
         if constexpr (kTogether == 4) {
             transpose(lane, sum, strip);
         } else {
@@ -98,23 +123,30 @@ class PartSums {
         }
         const std::int64_t rows = params_.args.m - row, cols = work.n_end - col;
         if (rows > 0 && cols > 0) {
+            using Value = typename Output::Value;
+            Value value[2][kCols];
+#pragma unroll
+            for (int i = 0; i < 2 * kCols; ++i) {
+                const auto its = static_cast<typename Policy::Sum>(strip[i / kCols][i % kCols]);
+                value[i / kCols][i % kCols] = epilogue::widen<Value>(its);
+            }
             output.store(row, 8, static_cast<int>(min(rows, std::int64_t{16})), col,
-                         static_cast<int>(min(cols, std::int64_t{kCols})), strip);
+                         static_cast<int>(min(cols, std::int64_t{kCols})), value);
         }
     }
 
     // Four neighbouring lanes hold two columns of each of four units: lane i gets all of unit i.
-    __device__ __forceinline__ static void transpose(int lane, const float (&sum)[4][4],
-                                                     float (&strip)[2][8]) {
+    __device__ __forceinline__ static void transpose(int lane, const Sum (&sum)[4][4],
+                                                     Sum (&strip)[2][8]) {
         const bool odd = lane & 1, upper = lane & 2;
-        float half[2][2][4];  // of units 2 j + odd: from the even and from the odd lane
+        Sum half[2][2][4];  // of units 2 j + odd: from the even and from the odd lane
 #pragma unroll
         for (int j = 0; j < 2; ++j) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const float keeps = odd ? sum[2 * j + 1][i] : sum[2 * j][i];
-                const float gives = odd ? sum[2 * j][i] : sum[2 * j + 1][i];
-                const float gets = __shfl_xor_sync(~0u, gives, 1);
+                const Sum keeps = odd ? sum[2 * j + 1][i] : sum[2 * j][i];
+                const Sum gives = odd ? sum[2 * j][i] : sum[2 * j + 1][i];
+                const Sum gets = __shfl_xor_sync(~0u, gives, 1);
                 half[j][0][i] = odd ? gets : keeps;
                 half[j][1][i] = odd ? keeps : gets;
             }
@@ -123,9 +155,9 @@ class PartSums {
         for (int pair = 0; pair < 2; ++pair) {
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const float keeps = upper ? half[1][pair][i] : half[0][pair][i];
-                const float gives = upper ? half[0][pair][i] : half[1][pair][i];
-                const float gets = __shfl_xor_sync(~0u, gives, 2);
+                const Sum keeps = upper ? half[1][pair][i] : half[0][pair][i];
+                const Sum gives = upper ? half[0][pair][i] : half[1][pair][i];
+                const Sum gets = __shfl_xor_sync(~0u, gives, 2);
                 strip[i / 2][2 * pair + i % 2] = upper ? gets : keeps;
                 strip[i / 2][4 + 2 * pair + i % 2] = upper ? keeps : gets;
             }
@@ -187,11 +219,13 @@ class GridSplit : PartSums<Policy> {
         const auto load = [&](int part, int unit) {
             return __ldcg(from + (part * kAll + unit) * kWarpgroup);
         };
-        if (split_.reducers * 4 > kAll) {
-            Base::template add<1>(work, reducer, kAll, split_.reducers, load);
-        } else {
-            Base::template add<4>(work, 4 * reducer, kAll, 4 * split_.reducers, load);
-        }
+        with_epilogue<Policy>(params_, [&](const auto& epilogue) {
+            if (split_.reducers * 4 > kAll) {
+                Base::template add<1>(epilogue, work, reducer, kAll, split_.reducers, load);
+            } else {
+                Base::template add<4>(epilogue, work, 4 * reducer, kAll, 4 * split_.reducers, load);
+            }
+        });
     }
 
    private:
@@ -220,7 +254,8 @@ class ClusterSplit : PartSums<Policy> {
     __device__ ClusterSplit(const Params& params, SharedMemory<Policy> shared)
         : Base(params), shared_(shared) {}
 
-    __device__ __forceinline__ void run(const Work& work, int consumer,
+    template <class Epilogue>
+    __device__ __forceinline__ void run(const Epilogue& epilogue, const Work& work, int consumer,
                                         const typename Base::Sums& sums) const {
         const int thread = thread_in_warpgroup();
         const int warpgroup = Policy::kPingPong ? 0 : consumer;
@@ -247,7 +282,8 @@ class ClusterSplit : PartSums<Policy> {
         const auto load = [&](int part, int unit) {
             return ptx::load_shared(at(inbox, part * share + unit - first));
         };
-        Base::template add<4>(work, first + 4 * warpgroup, first + share, 4 * kWarpgroups, load);
+        Base::template add<4>(epilogue, work, first + 4 * warpgroup, first + share, 4 * kWarpgroups,
+                              load);
     }
 
    private:
