@@ -41,7 +41,7 @@ TENSOR_CORE_INSTRUCTIONS = {
     "75": ["HMMA.", "IMMA.8816"],
     "80": AMPERE,
     "86": AMPERE,
-    "89": AMPERE,
+    "89": [*AMPERE, "QMMA."],
     "90": AMPERE,
     "90a": ["HGMMA.", "UTMALDG."],
 }

@@ -60,7 +60,7 @@ def scaled_products(lab):
     modes = [(x, y, y, how, by_block) for x in fp8 for y in fp8
              for how in ("promoted", "fast") for by_block in (True, False)]  # fmt: skip
     for of_a, of_b, out, accumulate, by_block in (*modes, ("int8", "int8", "float16", None, False)):
-        for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300))):
+        for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300), (5, 60, 8200))):
             a = round_to(rng.integers(-4, 4, (m, k)), of_a)
             b = round_to(rng.integers(-4, 4, (k, n)), of_b)
             c = round_to(rng.integers(-8, 8, (m, n)), out)

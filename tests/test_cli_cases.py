@@ -220,6 +220,7 @@ AGREED = {
         16, 8192, 8192, "bfloat16", "nt", determinism="batch_invariant",
         against={"determinism": "run_to_run"},
     ),
+    "modes_few": Case(16, 4096, 4096, "float8_e4m3fn", "nt", out_dtype="bfloat16"),
     "converted": Case(
         8192, 8192, 8192, "float32", precision="fp16",
         against={"dtype": "float16", "out_dtype": "float32"},

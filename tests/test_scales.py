@@ -139,11 +139,36 @@ def test_n15_scales_trade_places_with_their_operands(lab, rng):
 
 
 def test_n15_long_k_with_few_tiles(lab, rng):
-    """Where K is split among blocks of a GPU, each part has its own k-blocks' scales."""
+    """Where K is split among blocks of a GPU, scales act on the sum of all parts, but those of
+    blocks on each k-block's."""
     m, n, k = 9, 17, 128 * 61 + 5
     a, b = fp8(rng, m, n, k, positive=True)
-    scales = {"scale_a": distinct(rng, m, blocks(k)), "scale_b": distinct(rng, blocks(k), 1)}
-    scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+    for a_shape, b_shape in (((m, blocks(k)), (blocks(k), 1)), ((m, 1), (1, n)), ((1, 1), (1, n))):
+        scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+    scales["scale_d"] = np.full((1, 1), 2.0**-10, np.float32)
+    c = round_to(rng.uniform(-1, 1, (m, n)), E4M3)
+    scaled.check(lab, a, b, c=c, alpha=0.5, beta=2, out_dtype=E4M3, scales=scales)
+
+
+@pytest.mark.parametrize("out", ["float32", "float16", "bfloat16"])
+def test_int8_long_k_with_few_tiles(lab, rng, out):
+    for m, n, k in ((9, 17, 65536), (5, 60, 30000)):
+        a, b = int8(rng, m, n, k)
+        scales = {
+            "scale_a": rng.uniform(2.0**-9, 2.0**-8, (m, 1)).astype(np.float32),
+            "scale_b": rng.uniform(2.0**-9, 2.0**-8, (1, n)).astype(np.float32),
+        }
+        scaled.check(lab, a, b, out_dtype=out, scales=scales)
+
+
+def test_an_infinite_scale_of_a_block_gives_inf(lab):
+    """Not NaN: no other block's sum is multiplied by it."""
+    ones_ = round_to(np.ones((3, 256)), E4M3)
+    scale = np.array([[np.inf, 1.0]] * 3, np.float32)
+    with np.errstate(all="ignore"):
+        _, d = scaled.run(lab, ones_, ones_.T, out_dtype="float32", scales={"scale_a": scale})
+    assert np.isposinf(wide(d)).all()
 
 
 def test_n16_fp8_overflow_mode(lab):

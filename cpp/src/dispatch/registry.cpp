@@ -1,5 +1,6 @@
 #include "dispatch/registry.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
@@ -24,7 +25,8 @@ const std::vector<RegisteredFamily>& registered_families() {
     return families;
 }
 
-bool runs_on(const std::string& architectures, int cc) {
+int code_for(const std::string& architectures, int cc) {
+    int newest = 0;
     std::istringstream list(architectures);
     for (std::string entry; std::getline(list, entry, ';');) {
         char* suffix = nullptr;
@@ -33,11 +35,13 @@ bool runs_on(const std::string& architectures, int cc) {
         if (kind == "-virtual" ? built <= cc
             : kind == "a"      ? built == cc
                                : built / 10 == cc / 10 && built <= cc) {
-            return true;
+            newest = std::max(newest, built);
         }
     }
-    return false;
+    return newest;
 }
+
+bool runs_on(const std::string& architectures, int cc) { return code_for(architectures, cc) > 0; }
 
 std::vector<KernelDescription> kernels() {
     std::vector<KernelDescription> result;

@@ -16,8 +16,10 @@ struct RegisteredFamily {
 
 const std::vector<RegisteredFamily>& registered_families();
 
-// Whether code built for `architectures` runs on compute capability `cc` (90 for 9.0): a cubin of
-// the same major and no later minor, "a" code of exactly that one, or PTX of no later one.
+// Which code of that built for `architectures` runs on compute capability `cc` (90 for 9.0): a
+// cubin of the same major and no later minor, "a" code of exactly that one, or PTX of no later one.
+// Its compute capability, the newest; 0: none.
+int code_for(const std::string& architectures, int cc);
 bool runs_on(const std::string& architectures, int cc);
 
 }  // namespace tcgemm

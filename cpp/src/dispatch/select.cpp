@@ -21,11 +21,18 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
         return entry.family->on_cpu ? "takes host memory, the operands are on a GPU"
                                     : "takes GPU memory, the operands are on the CPU";
     }
-    if (!entry.family->on_cpu && !runs_on(entry.architectures, device.cc())) {
+    const int code = code_for(entry.architectures, device.cc());
+    if (!entry.family->on_cpu && code == 0) {
         return "built for " + std::string(entry.architectures) + ", the device has sm_" +
                std::to_string(device.cc());
     }
     if (std::string reason = kernel.rejects(problem, device); !reason.empty()) return reason;
+    if (code < kernel.least_cc) {
+        return "needs code for sm_" + std::to_string(kernel.least_cc) +
+               " or newer, and of what is " + "built (" + entry.architectures +
+               ") the device runs that for sm_" + std::to_string(code) + "; build for sm_" +
+               std::to_string(device.cc()) + " too";
+    }
     if (!kernel.needs.any_dtype) {
         for (const DType from : {problem->a.dtype, problem->b.dtype}) {
             const DType to = operand_dtype(kernel.needs, problem, from);

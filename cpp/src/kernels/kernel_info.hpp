@@ -76,6 +76,8 @@ struct KernelInfo {
     void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
     // Shared memory of a block that a launch asks for: the most over the layouts. Not in the code.
     int dynamic_shared_bytes = 0;
+    // Code for a lower compute capability (86 is 8.6) traps. A newer device may run older code.
+    int least_cc = 0;
 };
 
 // Each family's family.cu (or .cpp) defines `Family <family>::family()`; kernels/CMakeLists.txt

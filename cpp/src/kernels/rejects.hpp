@@ -34,14 +34,28 @@ inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
     return {};
 }
 
-// The same of a kernel that takes float32 operands in halves (halves.hpp), whose sums keep what
-// FP32 promises, promoted or not.
+// What a kernel says that multiplies others than the problem has.
+inline std::string multiplies_others(const ValidProblem& problem, const char* a, const char* b) {
+    return std::string("multiplies ") + a + " by " + b + ", the problem asks for precision " +
+           name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
+           name(problem->b.dtype);
+}
+// And one whose sums have other bits than those that a batch-invariant product gets elsewhere.
+inline std::string sums_otherwise(Accumulate accumulates) {
+    return std::string("accumulates in ") + name(accumulates) +
+           ", where others that do what the problem asks for give other bits";
+}
+// Whether it asks for FP8 of these two formats.
+inline bool is_fp8_of(const ValidProblem& problem, DType a, DType b) {
+    return is_fp8(problem->precision) && problem->a.dtype == a && problem->b.dtype == b;
+}
+
+// As rejects_mode(), of a kernel that takes float32 operands in halves (halves.hpp), whose sums
+// keep what FP32 promises, promoted or not.
 inline std::string rejects_halves_mode(const ValidProblem& problem) {
     if (problem->a.dtype != DType::f32 || problem->b.dtype != DType::f32 ||
         problem->precision != Precision::fp32) {
-        return std::string("multiplies float32 in halves, the problem asks for precision ") +
-               name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
-               name(problem->b.dtype);
+        return multiplies_others(problem, "float32", "float32 in halves");
     }
     if (problem.batch_invariant()) {
         return "leaves a product whose operands do not fit halves to CUDA cores, and all rows "

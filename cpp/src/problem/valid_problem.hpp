@@ -29,10 +29,10 @@ class ValidProblem {
     // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
     // alignment or transposed(). (Two kernels may serve one K and N only where they give the same
     // bits.)
+    bool batch_invariant() const { return problem_.determinism == Determinism::batch_invariant; }
     bool has_block_scales() const {
         return is_blockwise(problem_.scale_a.kind) || is_blockwise(problem_.scale_b.kind);
     }
-    bool batch_invariant() const { return problem_.determinism == Determinism::batch_invariant; }
     // What kernels take A and B in, unless they say otherwise: it holds all that the precision
     // leaves of them. float16 for FP8, float32 for tf32.
     DType compute_dtype() const { return compute_dtype_; }

@@ -100,6 +100,14 @@ TEST(every_tensor_core_gpu_has_a_kernel_for_every_dtype) {
     CHECK(covered > 0);
 }
 
+TEST(knows_which_code_a_device_takes) {
+    CHECK_EQ(code_for("80;86;89;90;90-virtual", 89), 89);
+    CHECK_EQ(code_for("86", 89), 86);  // rows that need code for 8.9 are not in it
+    CHECK_EQ(code_for("70", 75), 70);
+    CHECK_EQ(code_for("90;90-virtual", 120), 90);
+    CHECK_EQ(code_for("90a", 120), 0);
+}
+
 TEST(int8_goes_to_tensor_cores_from_turing_on) {
     for (const auto& [major, minor] : {std::pair{7, 0}, {7, 5}, {8, 0}}) {
         const DeviceProperties card = gpu(major, minor);

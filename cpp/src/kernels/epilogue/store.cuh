@@ -124,6 +124,11 @@ class Output {
     }
 
    private:
+    // Of elements that do not exist none is stored, but their scales must not be read: the strip's
+    // first row or column then stands for theirs.
+    static __device__ __forceinline__ int place(int i, int end) {
+        return !Policy::kScaled || i < end ? i : 0;
+    }
     // D's value of the element at (row, col), rounded; `c`: nothing, or C's.
     template <class T, class... C>
     __device__ __forceinline__ T result(std::int64_t row, std::int64_t col, Value acc,
@@ -179,7 +184,8 @@ class Output {
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
                     const Value addend = widen<Value>(value[r].element[i]);
-                    value[r].element[i] = result<T>(row + r * row_step, col + i, acc[r][i], addend);
+                    value[r].element[i] = result<T>(row + place(r * row_step, rows),
+                                                    col + place(i, count), acc[r][i], addend);
                 }
             }
         } else {
@@ -187,7 +193,8 @@ class Output {
             for (int r = 0; r < R; ++r) {
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
-                    value[r].element[i] = result<T>(row + r * row_step, col + i, acc[r][i]);
+                    value[r].element[i] = result<T>(row + place(r * row_step, rows),
+                                                    col + place(i, count), acc[r][i]);
                 }
             }
         }

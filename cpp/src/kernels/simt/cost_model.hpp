@@ -35,6 +35,8 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1);
+    // Volta, Turing and A100 have half as many lanes.
+    const double multiply_cycles = kernel.multiply_cycles * (device.cc() <= 80 ? 2 : 1);
     const double blocks = static_cast<double>(divide_up(problem->m, kernel.block)) *
                           static_cast<double>(divide_up(problem->n, kernel.block)) * batch *
                           static_cast<double>(splits);
@@ -47,8 +49,8 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
     // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their
     // loads, many for the multiply-add units.
     const auto wave = [&](double resident) {
-        return k_tiles * std::max(resident * kernel.multiply_cycles / kernel.efficiency,
-                                  latency + kernel.multiply_cycles) +
+        return k_tiles * std::max(resident * multiply_cycles / kernel.efficiency,
+                                  latency + multiply_cycles) +
                kBlockCycles;
     };
     const double on_sm = std::ceil(blocks / sms);

@@ -43,7 +43,7 @@ constexpr DType sums() {
 
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < (Row::is_int8 ? 75 : 70)) {
+    if (device.cc() < Row::least_cc) {
         const char* needs = Row::is_int8
                                 ? "needs tensor cores that multiply int8 (compute capability 7.5)"
                                 : "needs tensor cores (compute capability 7.0)";
@@ -126,8 +126,9 @@ constexpr OperandNeeds needs() {
     return needs;
 }
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) \
-    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, shared_bytes<id>()},
+#define TCGEMM_ROW(id, ...)                                     \
+    {id::name,     id::tile,   needs<id>(),        rejects<id>, \
+     schedule<id>, launch<id>, shared_bytes<id>(), id::least_cc},
     TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW) TCGEMM_SM70_WMMA_K_MAJOR_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
 };

@@ -39,6 +39,7 @@ namespace tcgemm::sm70_wmma {
                                             block_k, warp_m,                                      \
                                             warp_n,  block_m / warp_m * (block_n / warp_n) * 32}; \
         static constexpr bool is_int8 = kIsInt8<element>;                                         \
+        static constexpr int least_cc = is_int8 ? 75 : 70;                                        \
         static constexpr bool any_major = !is_int8; /* otherwise contiguous k only */             \
         static constexpr bool scales = is_int8;     /* has the epilogue `scaled` too */           \
         static constexpr int blocks_per_sm = blocks;                                              \

@@ -10,18 +10,25 @@ namespace tcgemm::sm80_mma {
 template <class S>
 class BlockScales {
    public:
-    // `row`, `col`: of the warp's part, of which `rows` x `cols` exist.
+    // `row`, `col`: of the warp's part, of which `rows` x `cols` exist; less than 1 where it lies
+    // behind the matrix. All factors are 1 at first.
     __device__ BlockScales(const epilogue::ScaledBatch& scales, std::int64_t row, std::int64_t col,
                            int rows, int cols)
-        : scales_(scales), row_(row), col_(col), last_row_(rows - 1), last_col_(cols - 1) {}
+        : scales_(scales), row_(row), col_(col), last_row_(rows - 1), last_col_(cols - 1) {
+#pragma unroll
+        for (auto& of_row : of_rows_) of_row[0] = of_row[1] = 1.0f;
+#pragma unroll
+        for (auto& of_col : of_cols_) of_col[0] = of_col[1] = 1.0f;
+    }
 
+    // Those of rows and columns that do not exist are the last ones': nobody stores such sums.
     __device__ __forceinline__ void load(int k_block) {
         const int lane = threadIdx.x % 32;
 #pragma unroll
         for (int i = 0; i < S::kMmasM; ++i) {
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                const int row = max(min(i * S::Mma::kM + half * 8 + lane / 4, last_row_), 0);
+                const int row = min(i * S::Mma::kM + half * 8 + lane / 4, last_row_);
                 of_rows_[i][half] = scales_.a_partial_factor(row_ + row, k_block);
             }
         }
@@ -29,7 +36,7 @@ class BlockScales {
         for (int j = 0; j < S::kMmasN; ++j) {
 #pragma unroll
             for (int e = 0; e < 2; ++e) {
-                const int col = max(min(j * S::Mma::kN + lane % 4 * 2 + e, last_col_), 0);
+                const int col = min(j * S::Mma::kN + lane % 4 * 2 + e, last_col_);
                 of_cols_[j][e] = scales_.b_partial_factor(col_ + col, k_block);
             }
         }

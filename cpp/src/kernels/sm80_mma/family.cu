@@ -52,25 +52,20 @@ constexpr DType sums() {
 // Why a row does not multiply what the problem asks for; empty: it does.
 template <class Row>
 std::string rejects_elements(const ValidProblem& problem, const DeviceProperties& device) {
-    constexpr bool is_tf32 = element<Row>() == DType::f32;
-    if (is_tf32 && problem->precision != Precision::tf32) {
-        return std::string("multiplies tf32, the problem asks for precision ") +
-               name(problem->precision);
-    }
     constexpr DType a = element<Row>(), b = dtype_of<typename Row::ElementB>();
-    if (Row::fp8 && (problem->a.dtype != a || problem->b.dtype != b)) {
-        return std::string("multiplies ") + name(a) + " by " + name(b) +
-               ", the problem asks for precision " + name(problem->precision) + " of " +
-               name(problem->a.dtype) + " and " + name(problem->b.dtype);
+    constexpr bool is_tf32 = a == DType::f32;
+    if (is_tf32 && problem->precision != Precision::tf32) {
+        return multiplies_others(problem, "tf32", "tf32");
     }
+    if (Row::fp8 && !is_fp8_of(problem, a, b)) return multiplies_others(problem, name(a), name(b));
     if (problem.batch_invariant() && is_fp8(problem->precision)) {
         // One kind of sums, whatever M is.
-        if (!Row::fp8 && device.cc() >= 89) {
+        if (a == DType::f16 && device.cc() >= kFp8Cc) {
             return "multiplies FP8 as float16, and rows for FP8 itself give other bits";
         }
-        if (Row::fp8 && problem->accumulate != accumulate<Row>()) {
-            return std::string("accumulates in ") + name(accumulate<Row>()) +
-                   ", where others that do what the problem asks for give other bits";
+        const bool fast_in_fp32 = !Row::fp8 && problem->accumulate == Accumulate::fast;
+        if (accumulate<Row>() != (fast_in_fp32 ? Accumulate::fp32 : problem->accumulate)) {
+            return sums_otherwise(accumulate<Row>());
         }
     }
     if (!Row::block_scales && problem.has_block_scales()) {
@@ -151,8 +146,9 @@ constexpr OperandNeeds needs() {
     return needs;
 }
 constexpr KernelInfo kKernels[] = {
-#define TCGEMM_ROW(id, ...) \
-    {id::name, id::tile, needs<id>(), rejects<id>, schedule<id>, launch<id>, id::shared_bytes},
+#define TCGEMM_ROW(id, ...)                                   \
+    {id::name,     id::tile,   needs<id>(),      rejects<id>, \
+     schedule<id>, launch<id>, id::shared_bytes, id::least_cc},
     TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
         TCGEMM_SM80_MMA_FP8_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW

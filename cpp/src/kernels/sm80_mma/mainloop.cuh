@@ -200,7 +200,6 @@ class Mainloop {
 
         Sums part;  // where promoted: of the last k
         if constexpr (Policy::kPromoted) clear(part);
-        if constexpr (Policy::kBlockScales) scales.load(0);
         Sums& target = Policy::kPromoted ? part : sums;
 #pragma unroll 1
         for (int block = 0; block < blocks_; ++block) {

@@ -13,6 +13,8 @@ namespace tcgemm::sm80_mma {
 // Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
 enum class Major { k, mn };
 
+inline constexpr int kFp8Cc = 89;  // from this compute capability on mma.sync multiplies FP8
+
 // float32 operands in halves (kernels/halves.hpp) come as blocks of so many high halves along k
 // and as many low ones: one k-block.
 inline constexpr int kHalvesBlock = 32;

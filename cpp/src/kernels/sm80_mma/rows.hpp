@@ -72,7 +72,7 @@ namespace tcgemm::sm80_mma {
         static constexpr bool promoted = promotes;                                                \
         static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                      \
         static constexpr bool fp8 = device::kIsFp8<A>;                                            \
-        static constexpr int least_cc = fp8 ? 89 : 80;                                            \
+        static constexpr int least_cc = fp8 ? kFp8Cc : 80;                                        \
         /* The others take contiguous k only. */                                                  \
         static constexpr bool any_major = (sizeof(A) == 2 && !halves) || sizeof(A) == 8;          \
         static constexpr bool scales = sizeof(A) == 1; /* has the epilogue `scaled`, */           \

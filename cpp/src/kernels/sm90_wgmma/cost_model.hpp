@@ -87,10 +87,12 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
-    if (d.alignment >= 16 &&
+    // Narrower than a box: element by element.
+    const bool has_boxes = chosen.tile_n == 0 || chosen.tile_n * size_of(d.dtype) >= kRowBytes;
+    if (has_boxes && d.alignment >= 16 &&
         is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
         // hidden behind the next tile, or part of tile_us
-    } else if (can_store_rows(d.dtype, d.col_stride)) {
+    } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
         const double rows_us =
             kRowsUs * elements * size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += rows_us;
@@ -223,8 +225,10 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     return best;
 }
 
-inline Schedule schedule_row(const RowInfo& row, const ValidProblem& problem,
+inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& problem,
                              const DeviceProperties& device, const Forms& forms) {
+    RowInfo row = of_any_scales;
+    if (problem.has_block_scales()) row.least_n = row.tile.block_n;  // see multiply_promoted()
     Schedule form;
     form.shares_b = forms.crosses_lines;
     if (!forms.packs_b || !n_is_contiguous(row, problem, form)) {

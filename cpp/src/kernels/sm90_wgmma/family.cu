@@ -38,20 +38,15 @@ std::string rejects_elements(const ValidProblem& problem) {
     constexpr DType a = dtype_of<typename Row::ElementA>();
     constexpr DType b = dtype_of<typename Row::ElementB>();
     constexpr bool is_tf32 = a == DType::f32;
-    if (is_fp8(a) != is_fp8(problem->precision) ||
-        (is_fp8(a) && (problem->a.dtype != a || problem->b.dtype != b)) ||
-        (problem->precision == Precision::tf32) != is_tf32) {
-        return std::string("multiplies ") + (is_tf32 ? "tf32" : name(a)) + " by " +
-               (is_tf32 ? "tf32" : name(b)) + ", the problem asks for precision " +
-               name(problem->precision) + " of " + name(problem->a.dtype) + " and " +
-               name(problem->b.dtype);
+    const bool right_kind = is_fp8(a) ? is_fp8_of(problem, a, b) : !is_fp8(problem->precision);
+    if (!right_kind || (problem->precision == Precision::tf32) != is_tf32) {
+        return multiplies_others(problem, is_tf32 ? "tf32" : name(a), is_tf32 ? "tf32" : name(b));
     }
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
     if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
-        return std::string("accumulates in ") + name(accumulate<Row>()) +
-               ", where others that do what the problem asks for give other bits";
+        return sums_otherwise(accumulate<Row>());
     }
     return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);

@@ -100,7 +100,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
                 continue;
             }
             if (params.split.count > 1) {
-                GridSplit<Policy>(params).publish(work(), consumer, sums);
+                GridSplit<Policy>(params, shared).publish(work(), consumer, sums);
                 continue;
             }
         }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
                 consume(params, shared, warpgroup, epilogue);
             });
         } else if (Policy::kSplits && warpgroup == 0) {
-            if constexpr (Policy::kSplits) GridSplit<Policy>(params).reduce();
+            if constexpr (Policy::kSplits) GridSplit<Policy>(params, shared).reduce();
         }
     }
 #elif defined(__CUDA_ARCH__)

@@ -147,18 +147,8 @@ class Multiplier {
         if constexpr (Policy::kHalves) {
             multiply_halves(blocks, sums);
         } else if constexpr (Policy::kPromoted) {
-            Sums partial;
-            clear(partial);
             clear(sums);
-            for (int done = 0; done < blocks; done += kBlocksPerSum) {
-                (scales.load(done), ...);
-                multiply(min(kBlocksPerSum, blocks - done), partial);
-                if constexpr (sizeof...(scales) > 0) {
-                    (scales.add(sums, partial), ...);
-                } else {
-                    promote(partial, sums);
-                }
-            }
+            multiply_promoted(blocks, sums, scales...);
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
             clear(packed);
@@ -200,6 +190,27 @@ class Multiplier {
             if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
         }
         if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
+    }
+
+    // sums += A B, likewise, in partial sums of 128 k. With scales of blocks the code for one width
+    // is long enough.
+    template <int kWidth = Policy::kBlockN, class... Scales>
+    __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
+        if constexpr (kWidth > Policy::kLeastN && sizeof...(Scales) == 0) {
+            constexpr int kNarrower = kWidth - kWidthStep;
+            if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums);
+        }
+        Sums partial;
+        clear(partial);
+        for (int done = 0; done < blocks; done += kBlocksPerSum) {
+            (scales.load(done), ...);
+            multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks - done), partial);
+            if constexpr (sizeof...(scales) > 0) {
+                (scales.add(sums, partial), ...);
+            } else {
+                promote<MmaOf<kWidth>::kRegisters>(partial, sums);
+            }
+        }
     }
 
     // A stage's wgmma are at work while those of the next are issued; then it is released.
@@ -248,7 +259,7 @@ class Multiplier {
             multiply_block<Mma, kHalfBlock, kSteps>(kHigh, kHigh, false, second);
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
-            promote(first, sums);
+            promote<Mma::kRegisters>(first, sums);
             ptx::wgmma_fence();
             multiply_block<Mma, 0, kSteps>(kHigh, kLow, false, first);
             multiply_block<Mma, 0, kSteps>(kLow, kHigh, true, first);
@@ -267,17 +278,19 @@ class Multiplier {
                     second[s][i] = fmaf(first[s][i], kLowUnit, second[s][i]);
                 }
             }
-            promote(second, sums);
+            promote<Mma::kRegisters>(second, sums);
         }
     }
 
+    // The first kCount of 64 rows; the others, behind the tile's columns, are 0.
+    template <int kCount>
     __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][Mma::kRegisters],
                                                    Sums& sums) {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
             ptx::fence_registers(partial[s]);
 #pragma unroll
-            for (int i = 0; i < Mma::kRegisters; ++i) {
+            for (int i = 0; i < kCount; ++i) {
                 sums[s][i] += partial[s][i];
             }
         }

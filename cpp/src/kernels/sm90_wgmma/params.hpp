@@ -36,6 +36,10 @@ struct KSplit {
     std::uint64_t* flags = nullptr;
 };
 
+// Whether the warps of a reducer add up each a share of the parts, and not each its rows of all.
+// Follows their number alone: it shows in the bits.
+constexpr bool shares_parts(int parts) { return parts > 16; }
+
 // How D goes out.
 enum class Store {
     tensor,    // by the copy engine, and C comes in by it

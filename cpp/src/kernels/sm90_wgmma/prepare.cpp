@@ -171,7 +171,8 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
     const int warpgroups = row.warpgroups_per_tile();
     SplitLayout layout;
     layout.units = static_cast<int>(units);
-    layout.reducers = static_cast<int>(std::clamp<std::int64_t>(kReducers / tiles, 1, units));
+    const std::int64_t pieces = shares_parts(split_k) ? units * (kWarpgroup / 32) : units;
+    layout.reducers = static_cast<int>(std::clamp<std::int64_t>(kReducers / tiles, 1, pieces));
     layout.flag_bytes = static_cast<std::size_t>(
         round_up(slots * warpgroups * layout.reducers * 8, kFlagsAlignment));
     layout.bytes = layout.flag_bytes + static_cast<std::size_t>(slots * elements) * sizeof(float);

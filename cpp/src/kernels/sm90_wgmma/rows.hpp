@@ -57,36 +57,38 @@ namespace tcgemm::sm90_wgmma {
     ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.52, 0.57, 1.5)
 // clang-format on
 
-#define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong, \
-                   blocks, start, alone, full, tile_time)                                       \
-    struct id {                                                                                 \
-        using ElementA = A;                                                                     \
-        using ElementB = B;                                                                     \
-        using Accumulator = accumulator;                                                        \
-        static constexpr const char* name = "sm90_wgmma_" #id;                                  \
-        static constexpr TileConfig tile = {block_m,                                            \
-                                            block_n,                                            \
-                                            kRowBytes / sizeof(A),                              \
-                                            pingpong ? block_m : block_m / consumer_count,      \
-                                            block_n,                                            \
-                                            (1 + consumer_count) * kWarpgroup};                 \
-        static constexpr bool promoted = promotes, ping_pong = pingpong;                        \
-        static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                    \
-        /* the others: contiguous k */                                                          \
-        static constexpr bool any_major = sizeof(A) == 2 && !halves;                            \
-        /* Half a tile or less: the next smaller tile is for that. */                           \
-        static constexpr int least_n =                                                          \
-            block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
-                ? block_n                                                                       \
-                : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                         \
-        /* Of those with contiguous k small ones do, for few tiles. */                          \
-        static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves); \
-        static constexpr bool scales = sizeof(A) == 1;                                          \
-        /* What a wider tile has no registers for. */                                           \
-        static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;      \
-        static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                \
-        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,  \
-                                tile_us = tile_time;                                            \
+#define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong,    \
+                   blocks, start, alone, full, tile_time)                                          \
+    struct id {                                                                                    \
+        using ElementA = A;                                                                        \
+        using ElementB = B;                                                                        \
+        using Accumulator = accumulator;                                                           \
+        static constexpr const char* name = "sm90_wgmma_" #id;                                     \
+        static constexpr TileConfig tile = {block_m,                                               \
+                                            block_n,                                               \
+                                            kRowBytes / sizeof(A),                                 \
+                                            pingpong ? block_m : block_m / consumer_count,         \
+                                            block_n,                                               \
+                                            (1 + consumer_count) * kWarpgroup};                    \
+        static constexpr bool promoted = promotes, ping_pong = pingpong;                           \
+        static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                       \
+        /* the others: contiguous k */                                                             \
+        static constexpr bool any_major = sizeof(A) == 2 && !halves;                               \
+        /* Of those with contiguous k small ones do, for few tiles. */                             \
+        static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
+        /* Half a tile or less: the next smaller tile is for that, where there is one. With few */ \
+        /* rows of FP8, a k-block takes as long as its partial sums are on their way. */           \
+        static constexpr int least_n =                                                             \
+            splits && !any_major && promotes ? 32                                                  \
+            : block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)     \
+                ? block_n                                                                          \
+                : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
+        static constexpr bool scales = sizeof(A) == 1;                                             \
+        /* What a wider tile has no registers for. */                                              \
+        static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;         \
+        static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
+        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,     \
+                                tile_us = tile_time;                                               \
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
 TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)

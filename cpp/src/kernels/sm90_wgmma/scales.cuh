@@ -87,8 +87,7 @@ class BlockScales {
 static __device__ const float kOne = 1.0f;
 
 // scaled = sums, of whole numbers or FP8, with alpha and those scales of A and B applied that are
-// the same along K; the rest is Rescaled's. `where()` tells the place of the
-// tile.
+// the same along K; the rest is Rescaled's. `where()` tells the place of the tile.
 template <class Policy, class Where>
 __device__ __forceinline__ void apply_scales(const Params& params, const Where& where, int row,
                                              const typename Policy::Sums& sums,

@@ -53,60 +53,52 @@ class PartSums {
         }
     }
 
-    // A warpgroup adds up units of a tile, in the order of the parts, and stores them: kTogether
-    // neighbours from `first` on, then those `step` behind, up to `end`. load(part, unit) is a
-    // thread's share; 16 of them are in flight, for from L2 each takes most of a microsecond.
-    template <int kTogether, class Epilogue, class Load>
-    __device__ __forceinline__ void add(const Epilogue& epilogue, const Work& work, int first,
-                                        int end, int step, const Load& load) const {
-        constexpr int kParts = 16 / kTogether;
-        const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
+    // Of kTogether neighbouring units, what a thread has of them.
+    template <int kTogether>
+    struct Units {
+        Sum sum[kTogether][4] = {};
+
+        __device__ __forceinline__ void add(int u, float4 value) {
+            sum[u][0] += sum_of(value.x);
+            sum[u][1] += sum_of(value.y);
+            sum[u][2] += sum_of(value.z);
+            sum[u][3] += sum_of(value.w);
+        }
+        // Parts from `part` up to `end`, in their order; load(part, u) gives a unit of one. 16
+        // loads are in flight, for from L2 each takes most of a microsecond.
+        template <class Load>
+        __device__ __forceinline__ void add_parts(int part, int end, const Load& load) {
+            constexpr int kParts = 16 / kTogether;
 #pragma unroll 1
-        for (; first < end; first += step) {
-            Sum sum[kTogether][4] = {};
-#pragma unroll 1
-            for (int part = 0; part < split_.count; part += kParts) {
+            for (; part < end; part += kParts) {
                 float4 value[kParts][kTogether];
 #pragma unroll
                 for (int i = 0; i < kParts; ++i) {
 #pragma unroll
                     for (int u = 0; u < kTogether; ++u) {
-                        value[i][u] =
-                            part + i < split_.count ? load(part + i, first + u) : float4{};
+                        value[i][u] = part + i < end ? load(part + i, u) : float4{};
                     }
                 }
 #pragma unroll
                 for (int i = 0; i < kParts; ++i) {
 #pragma unroll
-                    for (int u = 0; u < kTogether; ++u) {
-                        sum[u][0] += sum_of(value[i][u].x);
-                        sum[u][1] += sum_of(value[i][u].y);
-                        sum[u][2] += sum_of(value[i][u].z);
-                        sum[u][3] += sum_of(value[i][u].w);
-                    }
+                    for (int u = 0; u < kTogether; ++u) add(u, value[i][u]);
                 }
             }
-            store(work, output, first, sum);
         }
-    }
-
-   private:
-    __device__ static float bits(typename Policy::Sum sum) {
-        if constexpr (kIntegers) return __int_as_float(sum);
-        return sum;
-    }
-    __device__ static Sum sum_of(float bits) {
-        if constexpr (kIntegers) return __float_as_uint(bits);
-        return bits;
-    }
-
-    // Two columns of two rows a thread. Of four units, the four threads that share rows give each
-    // other what makes eight columns.
+        __device__ float4 packed(int u) const {
+            return make_float4(bits(sum[u][0]), bits(sum[u][1]), bits(sum[u][2]), bits(sum[u][3]));
+        }
+    };
+    // By a warp: the units from `first` on, in those 16 of their 64 rows that warp `warp` of a
+    // warpgroup has. Two columns of two rows a thread; of four units, the four threads that share
+    // rows give each other what makes eight columns.
     template <class Output, int kTogether>
     __device__ __forceinline__ void store(const Work& work, const Output& output, int first,
-                                          const Sum (&sum)[kTogether][4]) const {
+                                          int warp, const Units<kTogether>& units) const {
         static_assert(kTogether == 1 || kTogether == 4);
-        const int thread = thread_in_warpgroup(), warp = thread / 32, lane = thread % 32;
+        const auto& sum = units.sum;
+        const int lane = threadIdx.x % 32;
         const int unit = kTogether == 4 ? first + lane % 4 : first;
         const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
         const int slab = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
@@ -133,6 +125,16 @@ class PartSums {
             output.store(row, 8, static_cast<int>(min(rows, std::int64_t{16})), col,
                          static_cast<int>(min(cols, std::int64_t{kCols})), value);
         }
+    }
+
+   private:
+    __device__ static float bits(Sum sum) {
+        if constexpr (kIntegers) return __uint_as_float(sum);
+        return sum;
+    }
+    __device__ static Sum sum_of(float bits) {
+        if constexpr (kIntegers) return __float_as_uint(bits);
+        return bits;
     }
 
     // Four neighbouring lanes hold two columns of each of four units: lane i gets all of unit i.
@@ -179,7 +181,8 @@ class GridSplit : PartSums<Policy> {
     using Base::params_, Base::split_, Base::kWarpgroups, Base::kUnits, Base::kAll;
 
    public:
-    __device__ explicit GridSplit(const Params& params) : Base(params) {}
+    __device__ GridSplit(const Params& params, SharedMemory<Policy> shared)
+        : Base(params), shared_(shared) {}
 
     __device__ __forceinline__ void publish(const Work& work, int consumer,
                                             const typename Base::Sums& sums) const {
@@ -194,8 +197,8 @@ class GridSplit : PartSums<Policy> {
         }
     }
 
-    // The work of a block behind `work_count`: one warpgroup, which takes every reducers-th
-    // unit, or four.
+    // The work of a block behind `work_count`: the warps of one warpgroup, which add up pieces, one
+    // or four units in the rows of a warp. Of many parts each warp adds up a quarter.
     __device__ __forceinline__ void reduce() const {
         const unsigned index = (blockIdx.x >> params_.cluster_log2) - params_.work_count;
         const auto reducers = static_cast<unsigned>(split_.reducers);
@@ -214,21 +217,69 @@ class GridSplit : PartSums<Policy> {
         }
         ptx::named_barrier(1, kWarpgroup);
 
-        // Units lie in the order of parts.
-        const float4* const from = partial(slot_of(work.tile, 0, 0), thread);
-        const auto load = [&](int part, int unit) {
-            return __ldcg(from + (part * kAll + unit) * kWarpgroup);
-        };
         with_epilogue<Policy>(params_, [&](const auto& epilogue) {
-            if (split_.reducers * 4 > kAll) {
-                Base::template add<1>(epilogue, work, reducer, kAll, split_.reducers, load);
+            if (split_.reducers * 4 > kAll * (shares_parts(split_.count) ? kWarps : 1)) {
+                add_pieces<1>(epilogue, work, reducer);
             } else {
-                Base::template add<4>(epilogue, work, 4 * reducer, kAll, 4 * split_.reducers, load);
+                add_pieces<4>(epilogue, work, reducer);
             }
         });
     }
 
    private:
+    static constexpr int kWarps = kWarpgroup / 32;
+
+    template <int kTogether, class Epilogue>
+    __device__ __forceinline__ void add_pieces(const Epilogue& epilogue, const Work& work,
+                                               int reducer) const {
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+        const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
+        const bool shares = shares_parts(split_.count);
+        const int together = shares ? kWarps : 1;  // warps
+        const int parts = (split_.count + together - 1) / together,
+                  part = shares ? warp * parts : 0;
+        int turn = 0;
+#pragma unroll 1
+        for (int piece = shares ? reducer : reducer * kWarps + warp;
+             piece < kAll / kTogether * kWarps;
+             piece += split_.reducers * kWarps / together, turn ^= 1) {
+            const int first = piece / kWarps * kTogether, rows = piece % kWarps;
+            const float4* const from =
+                partial(slot_of(work.tile, 0, 0), rows * 32 + lane) + first * kWarpgroup;
+            typename Base::template Units<kTogether> units;
+            units.add_parts(part, min(part + parts, split_.count), [&](int p, int u) {
+                return __ldcg(from + (p * kAll + u) * kWarpgroup);
+            });
+            if (!shares) {
+                Base::store(work, output, first, rows, units);
+                continue;
+            }
+            // The first warp adds up what the others have, in their order. They are ahead of it by
+            // a turn at most.
+            const auto place = [&](int of_warp, int u) {
+                const int unit = ((turn * kWarps + of_warp) * kTogether + u) * 32 + lane;
+                return shared_.a(0) + unit * static_cast<int>(sizeof(float4));
+            };
+            if (warp > 0) {
+#pragma unroll
+                for (int u = 0; u < kTogether; ++u) {
+                    ptx::store_shared(place(warp, u), units.packed(u));
+                }
+            }
+            ptx::named_barrier(1, kWarpgroup);
+            if (warp == 0) {
+#pragma unroll
+                for (int other = 1; other < kWarps; ++other) {
+#pragma unroll
+                    for (int u = 0; u < kTogether; ++u) {
+                        units.add(u, ptx::load_shared(place(other, u)));
+                    }
+                }
+                Base::store(work, output, first, rows, units);
+            }
+        }
+    }
+
     __device__ std::int64_t slot_of(std::int64_t tile, int part, int warpgroup) const {
         return (tile * split_.count + part) * kWarpgroups + warpgroup;
     }
@@ -238,6 +289,8 @@ class GridSplit : PartSums<Policy> {
     __device__ float4* partial(std::int64_t slot, int thread) const {
         return reinterpret_cast<float4*>(split_.partials) + slot * kUnits * kWarpgroup + thread;
     }
+
+    SharedMemory<Policy> shared_;
 };
 
 // Parts in the blocks of a cluster: each adds up a share of the tile's units, which the others send
@@ -279,11 +332,15 @@ class ClusterSplit : PartSums<Policy> {
         if (kWarpgroups > 1) ptx::named_barrier(1 + Policy::kConsumers, kWarpgroups * kWarpgroup);
         ptx::wait_for_phase(arrived, 0);
 
-        const auto load = [&](int part, int unit) {
-            return ptx::load_shared(at(inbox, part * share + unit - first));
-        };
-        Base::template add<4>(epilogue, work, first + 4 * warpgroup, first + share, 4 * kWarpgroups,
-                              load);
+        const epilogue::Output<Epilogue> output(epilogue, this->params_.args, work.batch);
+#pragma unroll 1
+        for (int unit = 4 * warpgroup; unit < share; unit += 4 * kWarpgroups) {
+            typename Base::template Units<4> units;
+            units.add_parts(0, split_.count, [&](int part, int u) {
+                return ptx::load_shared(at(inbox, part * share + unit + u));
+            });
+            Base::store(work, output, first + unit, thread / 32, units);
+        }
     }
 
    private:

@@ -124,6 +124,8 @@ struct Wgmma;
 #define TCGEMM_NOTHING(ta, tb) ""
 // n and, with a register for two columns, the other numbers.
 #define TCGEMM_WIDTHS(ROW, ...)                         \
+    ROW(32, 16, 16, 17, 18, 19, 20, __VA_ARGS__)        \
+    ROW(48, 24, 24, 25, 26, 27, 28, __VA_ARGS__)        \
     ROW(64, 32, 32, 33, 34, 35, 36, __VA_ARGS__)        \
     ROW(80, 40, 40, 41, 42, 43, 44, __VA_ARGS__)        \
     ROW(96, 48, 48, 49, 50, 51, 52, __VA_ARGS__)        \
