@@ -13,6 +13,7 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr double kBytesPerUs = 4.2e6,
                         kSmBytesPerUs = 3.2e4;   // of memory; to an SM, at least
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
+inline constexpr double kLatencyUs = 0.3;        // of a k-block, however narrow the tile
 inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
 inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
@@ -60,7 +61,8 @@ inline RowInfo narrowed(const RowInfo& row, int columns) {
     RowInfo narrow = row;
     narrow.tile.block_n = width;
     narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
-    narrow.k_block_alone_us *= tensor_cores;
+    narrow.k_block_alone_us =
+        std::max(row.k_block_alone_us * tensor_cores, std::min(row.k_block_alone_us, kLatencyUs));
     narrow.k_block_us *= (tensor_cores + loads) / 2;
     narrow.tile_us *= tensor_cores;
     return narrow;
@@ -221,7 +223,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     consider_split(device.sm_count / tiles, false);  // a block for each SM
     // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
     // leave too many SMs idle.
-    if (2 * tiles <= slots) consider_split(2, true);
+    if (row.pairs && 2 * tiles <= slots) consider_split(2, true);
     return best;
 }
 

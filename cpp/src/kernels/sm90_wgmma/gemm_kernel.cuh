@@ -94,11 +94,13 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         } else {
             multiplier.run(blocks, sums);
         }
-        if constexpr (Policy::kSplits) {
+        if constexpr (Policy::kPairs) {
             if (params.split.in_cluster) {
                 ClusterSplit<Policy>(params, shared).run(of_sums, work(), consumer, sums);
                 continue;
             }
+        }
+        if constexpr (Policy::kSplits) {
             if (params.split.count > 1) {
                 GridSplit<Policy>(params, shared).publish(work(), consumer, sums);
                 continue;

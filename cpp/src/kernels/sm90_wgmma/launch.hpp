@@ -19,7 +19,7 @@ struct RowInfo {
     bool ping_pong;
     int blocks_per_sm;
     int least_n;  // columns that an instruction works on at least; see Policy
-    bool splits;
+    bool splits, pairs;
     bool halves;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
@@ -33,9 +33,9 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,   Row::consumers, Row::ping_pong, Row::blocks_per_sm,    Row::least_n,
-            Row::splits, Row::halves,    Row::start_us,  Row::k_block_alone_us, Row::k_block_us,
-            Row::tile_us};
+    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm,
+            Row::least_n,  Row::splits,           Row::pairs,      Row::halves,
+            Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
 }
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what

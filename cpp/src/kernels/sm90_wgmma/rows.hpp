@@ -33,7 +33,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_promoted_128x160, A, B, float, true, 128, 160, 2, false, 1, 3.3, 0.48, 0.52, 0.8)        \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 1.9, 0.36, 0.54, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
-    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
+    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
 // All others, with contiguous k.
 #define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
@@ -43,10 +43,10 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
     ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
-    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7) \
+    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7) \
     ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)           \
     ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
-    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)
+    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \
@@ -83,6 +83,8 @@ namespace tcgemm::sm90_wgmma {
             : block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)     \
                 ? block_n                                                                          \
                 : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
+        /* Or over the two blocks of a cluster. */                                                 \
+        static constexpr bool pairs = any_major;                                                   \
         static constexpr bool scales = sizeof(A) == 1;                                             \
         /* What a wider tile has no registers for. */                                              \
         static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;         \
