@@ -21,8 +21,7 @@ class Producer {
     __device__ void run() {
         if (params_.cluster_log2 > 0) {
             fill<true>();
-            // A block may not end while its neighbour still writes to it or arrives at its
-            // barriers.
+            // A block may not end while its neighbour writes to it or arrives at its barriers.
             for (int i = 0; i < Policy::kStages; ++i, at_.advance()) {
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
             }
@@ -169,8 +168,7 @@ class Multiplier {
     }
 
    private:
-    // Also where nothing reads the zeros: the compiler would carry the undefined values of
-    // registers from tile to tile, in more registers.
+    // Also where nothing reads the zeros: undefined values would be carried from tile to tile.
     template <class T, int N>
     __device__ static void clear(T (&value)[kSubtiles][N]) {
 #pragma unroll
@@ -180,8 +178,7 @@ class Multiplier {
         }
     }
 
-    // acc = A B; left alone where there are no blocks. Instructions are as wide as the tile's
-    // columns need.
+    // acc = A B; left alone where there are no blocks. As wide as the tile's columns need.
     template <int kWidth = Policy::kBlockN>
     __device__ __forceinline__ void multiply(int blocks,
                                              Register (&acc)[kSubtiles][Mma::kRegisters]) {
@@ -192,13 +189,16 @@ class Multiplier {
         if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
     }
 
-    // sums += A B, likewise, in partial sums of 128 k. With scales of blocks the code for one width
-    // is long enough.
+    // sums += A B, likewise, in partial sums of 128 k; with scales of blocks in one width only.
     template <int kWidth = Policy::kBlockN, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         if constexpr (kWidth > Policy::kLeastN && sizeof...(Scales) == 0) {
             constexpr int kNarrower = kWidth - kWidthStep;
             if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums);
+        }
+        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN &&
+                      sizeof...(Scales) == 0) {
+            return multiply_in_turns<MmaOf<kWidth>>(blocks, sums);
         }
         Sums partial;
         clear(partial);
@@ -210,6 +210,42 @@ class Multiplier {
             } else {
                 promote<MmaOf<kWidth>::kRegisters>(partial, sums);
             }
+        }
+    }
+
+    // The same of a tile so narrow that there are registers for two partial sums: the tensor cores
+    // work on the second while the first is promoted.
+    template <class MmaOfWidth>
+    __device__ __forceinline__ void multiply_in_turns(int blocks, Sums& sums) {
+        Register first[kSubtiles][MmaOfWidth::kRegisters],
+            second[kSubtiles][MmaOfWidth::kRegisters];
+        clear(first);
+        clear(second);
+        int stage = at_.stage;  // of the older one
+        const auto begin = [&](auto& partial) {
+            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            ptx::wgmma_fence();
+            multiply_block<MmaOfWidth, 0, kSteps>(0, 0, false, partial);
+            ptx::wgmma_commit();
+            at_.advance();
+        };
+        const auto end = [&](auto& partial) {
+            promote<MmaOfWidth::kRegisters>(partial, sums);
+            release(stage);
+            stage = stage + 1 < Policy::kStages ? stage + 1 : 0;
+        };
+        for (; blocks > 1; blocks -= 2) {
+            begin(first);
+            begin(second);
+            ptx::wgmma_wait<1>();
+            end(first);
+            ptx::wgmma_wait<0>();
+            end(second);
+        }
+        for (; blocks > 0; --blocks) {
+            begin(first);
+            ptx::wgmma_wait<0>();
+            end(first);
         }
     }
 
@@ -283,8 +319,8 @@ class Multiplier {
     }
 
     // The first kCount of 64 rows; the others, behind the tile's columns, are 0.
-    template <int kCount>
-    __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][Mma::kRegisters],
+    template <int kCount, int kSize>
+    __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][kSize],
                                                    Sums& sums) {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
@@ -297,9 +333,9 @@ class Multiplier {
     }
 
     // Steps kFirst to kEnd of k-block `a` of A's stage by k-block `b` of B's.
-    template <class MmaOfWidth, int kFirst, int kEnd>
+    template <class MmaOfWidth, int kFirst, int kEnd, int kSize>
     __device__ __forceinline__ void multiply_block(int a, int b, bool accumulate,
-                                                   Register (&acc)[kSubtiles][Mma::kRegisters]) {
+                                                   Register (&acc)[kSubtiles][kSize]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
