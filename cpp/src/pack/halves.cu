@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 #include "core/runtime.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/device/vector.cuh"
 #include "pack/args.hpp"
 #include "tcgemm/device.hpp"
+#include "tcgemm/error.hpp"
 
 namespace tcgemm::pack {
 namespace {
@@ -38,7 +40,6 @@ struct Strips {
     BatchShape batch;
     std::int64_t source_batch_stride[kMaxBatchDims] = {};
     std::int64_t in_matrix = 0;  // strips
-    int block = 0;               // of high, and of low halves
     Read read = Read::k_elements;
 };
 
@@ -181,8 +182,9 @@ __device__ __forceinline__ void settle(const StripsArgs& args, int operand, std:
 }
 
 // Neighbours along K; `span` grows where one has too few bits.
-__device__ __forceinline__ void write(__half* to, int block, const float (&value)[kVector],
-                                      int exponent, int& span) {
+template <int kBlock>
+__device__ __forceinline__ void write(__half* to, const float (&value)[kVector], int exponent,
+                                      int& span) {
     using Four = device::Vector<__half, kVector>;
     Four high, low;
 #pragma unroll
@@ -197,12 +199,12 @@ __device__ __forceinline__ void write(__half* to, int block, const float (&value
         }
     }
     *reinterpret_cast<Four*>(to) = high;
-    *reinterpret_cast<Four*>(to + block) = low;
+    *reinterpret_cast<Four*>(to + kBlock) = low;
 }
 
 // Second pass: a warp has a part of each tile of its row, and a lane neighbours along K, as they
 // were read or through shared memory. `to`: the strip's first row. Returns the largest span.
-template <Read kRead>
+template <int kBlock, Read kRead>
 __device__ __forceinline__ int split(const Strips& strips, Reader<kRead> reader, __half* to,
                                      std::int64_t first_row, Shared& shared) {
     constexpr int kPart = kTileK / kWarpsARow, kVectors = kPart / (32 * kVector);
@@ -241,17 +243,17 @@ __device__ __forceinline__ int split(const Strips& strips, Reader<kRead> reader,
             }
 #pragma unroll
             for (int j = 0; j < kVector; ++j) four[j] = value[kVector * i + j];
-            // Up to the end of the block that K ends in.
-            const std::int64_t k = k0 + in_tile, in_block = k & (strips.block - 1);
-            if (exists && k - in_block < strips.k) {
-                write(to + 2 * k - in_block, strips.block, four, exponent, span);
+            // Up to the end of the block that K ends in; a tile holds whole blocks.
+            const int in_block = in_tile % kBlock;
+            if (exists && k0 + (in_tile - in_block) < strips.k) {
+                write<kBlock>(to + 2 * k0 + (2 * in_tile - in_block), four, exponent, span);
             }
         }
     }
     return span;
 }
 
-template <Read kRead>
+template <int kBlock, Read kRead>
 __device__ __forceinline__ void pack_strip(const StripsArgs& args, int operand, std::int64_t batch,
                                            std::int64_t first_row, Shared& shared) {
     const Strips& strips = args.operand[operand];
@@ -263,10 +265,12 @@ __device__ __forceinline__ void pack_strip(const StripsArgs& args, int operand, 
     if (threadIdx.x < kRows) settle(args, operand, first_row, batch * strips.rows, shared);
     __syncthreads();
     __half* const to = strips.target + (batch * strips.rows + first_row) * strips.target_row_stride;
-    const int span = split(strips, reader, to, first_row, shared);
+    const int span = split<kBlock>(strips, reader, to, first_row, shared);
     if (span > shared.span) atomicMax(&shared.span, span);
 }
 
+// kBlock: k of a block of halves.
+template <int kBlock>
 __global__ void __launch_bounds__(kStripThreads, kBlocksPerSm)
     pack_halves_kernel(const __grid_constant__ StripsArgs args) {
     __shared__ Shared shared;
@@ -286,16 +290,16 @@ __global__ void __launch_bounds__(kStripThreads, kBlocksPerSm)
         __syncthreads();
         switch (args.operand[operand].read) {
             case Read::k_vectors:
-                pack_strip<Read::k_vectors>(args, operand, batch, first_row, shared);
+                pack_strip<kBlock, Read::k_vectors>(args, operand, batch, first_row, shared);
                 break;
             case Read::k_elements:
-                pack_strip<Read::k_elements>(args, operand, batch, first_row, shared);
+                pack_strip<kBlock, Read::k_elements>(args, operand, batch, first_row, shared);
                 break;
             case Read::row_vectors:
-                pack_strip<Read::row_vectors>(args, operand, batch, first_row, shared);
+                pack_strip<kBlock, Read::row_vectors>(args, operand, batch, first_row, shared);
                 break;
             case Read::row_elements:
-                pack_strip<Read::row_elements>(args, operand, batch, first_row, shared);
+                pack_strip<kBlock, Read::row_elements>(args, operand, batch, first_row, shared);
                 break;
         }
         __syncthreads();
@@ -331,7 +335,6 @@ Strips strips_of(const HalvesTask& task) {
     strips.batch = task.target.batch;
     std::copy(source.batch_stride, source.batch_stride + kMaxBatchDims, strips.source_batch_stride);
     strips.in_matrix = divide_up(task.rows, kRows);
-    strips.block = task.block;
     strips.read = choose_read(strips);
     return strips;
 }
@@ -354,7 +357,12 @@ void launch_halves(const HalvesTask& a, const HalvesTask& b, halves::Report* rep
     config.threads = kStripThreads;
     config.stream = stream;
     config.overlaps_predecessor = true;
-    device::launch("pack halves", pack_halves_kernel, config, args);
+    switch (a.block) {
+        case 32: return device::launch("pack halves", pack_halves_kernel<32>, config, args);
+        case 64: return device::launch("pack halves", pack_halves_kernel<64>, config, args);
+        default:
+            throw UnsupportedError("no packing of halves in blocks of " + std::to_string(a.block));
+    }
 }
 
 }  // namespace tcgemm::pack

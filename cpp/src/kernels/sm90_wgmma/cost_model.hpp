@@ -18,7 +18,8 @@ inline constexpr double kIdle = 0.35;    // of that time, as long again as idle 
 inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
 inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
 inline constexpr double kSplitUs = 3.0;  // from partial sums in a workspace to D, besides
-inline constexpr double kTripUs = 0.9;   // 16 loads of a reducer at a time, and
+inline constexpr double kSharedSplitUs = 0.8;            // more, where blocks share an SM
+inline constexpr double kTripUs = 0.9;                   // 16 loads of a reducer at a time, and
 inline constexpr double kSumBytesPerUs = 4e6;            // the bytes of all partial sums
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
@@ -61,9 +62,11 @@ inline RowInfo narrowed(const RowInfo& row, int columns) {
     RowInfo narrow = row;
     narrow.tile.block_n = width;
     narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
-    narrow.k_block_alone_us =
-        std::max(row.k_block_alone_us * tensor_cores, std::min(row.k_block_alone_us, kLatencyUs));
-    narrow.k_block_us *= (tensor_cores + loads) / 2;
+    const auto no_less = [](double whole_us, double part) {
+        return std::max(whole_us * part, std::min(whole_us, kLatencyUs));
+    };
+    narrow.k_block_alone_us = no_less(row.k_block_alone_us, tensor_cores);
+    narrow.k_block_us = no_less(row.k_block_us, (tensor_cores + loads) / 2);
     narrow.tile_us *= tensor_cores;
     return narrow;
 }
@@ -149,8 +152,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         // Of a thread; see GridSplit.
         const double loads = static_cast<double>(layout.units) / layout.reducers * chosen.split_k;
         schedule.workspace_bytes = layout.bytes;
-        schedule.cost_us +=
-            kSplitUs + std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
+        schedule.cost_us += kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
+                            std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
     }
     return schedule;
 }
