@@ -27,6 +27,7 @@ Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::Ke
     problem.a = Operand::row_major(DType::f32, k);
     problem.b = problem.c = problem.d = Operand::row_major(DType::f32, n);
     DeviceProperties device;
+    device.cc_major = 9;
     device.sm_count = 132;
     device.clock_khz = 1980000;
     device.l2_bytes = 50 << 20;
