@@ -309,6 +309,24 @@ def test_b10_tall_skinny(lab, mode, rng):
         lab.check(mode, a, b, expect="exact")
 
 
+def test_few_rows_of_many_tiles(lab, mode, rng, monkeypatch):
+    """What few rows leave free of shared memory holds further stages; blocks go on through them
+    from tile to tile, and a part of K may have fewer k-blocks than there are stages."""
+    n = 40000 if lab.on_gpu else 1000
+    accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        for rows, k in ((5, 520), (16, 136), (40, 1000), (64, 264)):
+            a, b = data.integers(rng, mode, (rows, k), (k, n))
+            how = {"layouts": {"b": Layout("col", align=16)}, "expect": "exact"}
+            try:
+                lab.check(mode, a, b, rows=[0, rows // 2, rows - 1], **how)
+            except tcgemm.NoKernelError:
+                continue
+            accepted += 1
+            lab.check(mode, a, b[:, :72], **how)
+    assert accepted > 0
+
+
 def test_b13_every_element_written(lab, mode, rng):
     """The output holds a NaN payload of its own beforehand (as in every test): none remains.
 

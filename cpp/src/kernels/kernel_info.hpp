@@ -74,7 +74,8 @@ struct KernelInfo {
     // A and B have the form that `needs` asks for. The current device is the right one. On a GPU:
     // launches only, errors by throwing (runtime::check_launch); never called for an empty problem.
     void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
-    // Shared memory of a block that a launch asks for: the most over the layouts. Not in the code.
+    // Shared memory of a block that a launch asks for, where so many share an SM as the kernel is
+    // made for: the most over the layouts. Not in the code.
     int dynamic_shared_bytes = 0;
     // Code for a lower compute capability (86 is 8.6) traps. A newer device may run older code.
     int least_cc = 0;

@@ -29,8 +29,8 @@ struct Fixture {
 TEST(without_scales_it_is_linear) {
     const Fixture f;
     const epilogue::ScaledBatch policy = f.batch(2);
-    CHECK_EQ(policy(5, 100, 200), 10);
-    CHECK_EQ(policy(5, 7, 100, 200), 31);
+    CHECK_EQ(policy.scaled(5, policy.row_factor(100) * policy.col_factor(200)), 10);
+    CHECK_EQ(policy.scaled(5, 1, 7), 31);
     CHECK_EQ(policy.a_partial_factor(1, 2) * policy.b_partial_factor(3, 4), 1);
     CHECK(policy.saturates && policy.reads_c());
 }
@@ -44,9 +44,10 @@ TEST(scales_that_do_not_differ_along_k_act_on_the_whole_sum) {
     f.scales.d = &f.d;
     f.scales.overflow = Overflow::nan;
     const epilogue::ScaledBatch policy = f.batch(1);
-    CHECK_EQ(policy.factor(4, 9), f.a[20 + 8]);
-    CHECK_EQ(policy(1, 4, 9), 2 * 29 * 0.5f);
-    CHECK_EQ(policy(1, 10, 4, 9), (2 * 29 + 30) * 0.5f);
+    const float factor = policy.row_factor(4) * policy.col_factor(9);
+    CHECK_EQ(factor, f.a[20 + 8]);
+    CHECK_EQ(policy.scaled(1, factor), 2 * 29 * 0.5f);
+    CHECK_EQ(policy.scaled(1, factor, 10), (2 * 29 + 30) * 0.5f);
     CHECK_EQ(policy.a_partial_factor(4, 0), 1);
     CHECK(!policy.saturates);
 }
@@ -56,7 +57,7 @@ TEST(scales_of_k_blocks_act_on_partial_sums) {
     f.scales.a = {f.a.data(), 3, 1, {}, kScaleBlock, true};  // 128 x 128
     f.scales.b = {f.b.data(), 1, 8, {7}, 1, true};           // 1 x 128, of batches 7 apart
     const epilogue::ScaledBatch policy = f.batch(2);
-    CHECK_EQ(policy.factor(5, 5), 1);
+    CHECK_EQ(policy.row_factor(5) * policy.col_factor(5), 1);
     CHECK_EQ(policy.a_partial_factor(127, 2), f.a[2]);
     CHECK_EQ(policy.a_partial_factor(128, 2), f.a[3 + 2]);
     CHECK_EQ(policy.b_partial_factor(6, 4), f.b[14 + 6 + 32]);

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "core/runtime.hpp"
@@ -14,7 +15,8 @@ namespace tcgemm::device {
 struct LaunchConfig {
     dim3 grid = {};
     unsigned threads = 0;
-    std::size_t shared_bytes = 0;  // dynamic; above 48 KB too
+    std::size_t shared_bytes = 0;       // dynamic; above 48 KB too
+    std::size_t most_shared_bytes = 0;  // of any launch of the kernel, where not always as many
     StreamView stream = {};
     int cluster = 1;  // blocks along x that form a cluster (cc 9.0); divides grid.x
     // The kernel may start while its predecessor in the stream still runs: it must call
@@ -83,7 +85,10 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchConfig& con
     const bool opts_in = config.shared_bytes > kSharedWithoutOptIn;
     int device = 0;
     if (opts_in || config.overlaps_predecessor) (void)cudaGetDevice(&device);
-    if (opts_in) detail::allow_shared_bytes(function, device, config.shared_bytes);
+    if (opts_in) {
+        detail::allow_shared_bytes(function, device,
+                                   std::max(config.shared_bytes, config.most_shared_bytes));
+    }
 
     cudaLaunchAttribute attributes[2] = {};
     unsigned count = 0;

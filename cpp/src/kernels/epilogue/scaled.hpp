@@ -40,17 +40,19 @@ struct ScaledBatch {
         return b.along_k ? b.at(col, k_block) : 1.0f;
     }
 
-    // What the whole sum of an element is multiplied by.
-    TCGEMM_HOST_DEVICE float factor(std::int64_t row, std::int64_t col) const {
-        return (a.along_k ? 1.0f : a.at(row, 0)) * (b.along_k ? 1.0f : b.at(col, 0));
+    // The product of these two is what the whole sum of an element is multiplied by: `factor`.
+    TCGEMM_HOST_DEVICE float row_factor(std::int64_t row) const {
+        return a.along_k ? 1.0f : a.at(row, 0);
+    }
+    TCGEMM_HOST_DEVICE float col_factor(std::int64_t col) const {
+        return b.along_k ? 1.0f : b.at(col, 0);
     }
 
-    TCGEMM_HOST_DEVICE float operator()(float acc, std::int64_t row, std::int64_t col) const {
-        return alpha * acc * factor(row, col) * scale_d;
+    TCGEMM_HOST_DEVICE float scaled(float acc, float factor) const {
+        return alpha * acc * factor * scale_d;
     }
-    TCGEMM_HOST_DEVICE float operator()(float acc, float c, std::int64_t row,
-                                        std::int64_t col) const {
-        return std::fma(beta, c, alpha * acc * factor(row, col)) * scale_d;
+    TCGEMM_HOST_DEVICE float scaled(float acc, float factor, float c) const {
+        return std::fma(beta, c, alpha * acc * factor) * scale_d;
     }
 };
 
@@ -103,11 +105,12 @@ struct Rescaled {
     TCGEMM_HOST_DEVICE float operator()(float value, float c) const {
         return std::fma(beta, c, value) * scale_d;
     }
-    TCGEMM_HOST_DEVICE float operator()(float value, std::int64_t, std::int64_t) const {
-        return (*this)(value);
-    }
-    TCGEMM_HOST_DEVICE float operator()(float value, float c, std::int64_t, std::int64_t) const {
-        return (*this)(value, c);
+    // As of ScaledBatch.
+    TCGEMM_HOST_DEVICE float row_factor(std::int64_t) const { return 1.0f; }
+    TCGEMM_HOST_DEVICE float col_factor(std::int64_t) const { return 1.0f; }
+    template <class... C>
+    TCGEMM_HOST_DEVICE float scaled(float value, float, C... c) const {
+        return (*this)(value, c...);
     }
 };
 

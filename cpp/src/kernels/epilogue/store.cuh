@@ -126,17 +126,14 @@ class Output {
    private:
     // Of elements that do not exist none is stored, but their scales must not be read: the strip's
     // first row or column then stands for theirs.
-    static __device__ __forceinline__ int place(int i, int end) {
-        return !Policy::kScaled || i < end ? i : 0;
-    }
-    // D's value of the element at (row, col), rounded; `c`: nothing, or C's.
+    static __device__ __forceinline__ int place(int i, int end) { return i < end ? i : 0; }
+    // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
     template <class T, class... C>
-    __device__ __forceinline__ T result(std::int64_t row, std::int64_t col, Value acc,
-                                        C... c) const {
+    __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
         if constexpr (device::kIsFp8<T>) {
-            return T::round(policy_(acc, c..., row, col), policy_.saturates);
+            return T::round(policy_.scaled(acc, factor, c...), policy_.saturates);
         } else if constexpr (Policy::kScaled) {
-            return round_to<T>(policy_(acc, c..., row, col));
+            return round_to<T>(policy_.scaled(acc, factor, c...));
         } else {
             return round_to<T>(policy_(acc, c...));
         }
@@ -159,6 +156,18 @@ class Output {
                                              std::int64_t col, int count,
                                              const Value (&acc)[R][N]) const {
         T* d = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
+        float of_row[R], of_col[N];
+        if constexpr (Policy::kScaled) {
+#pragma unroll
+            for (int r = 0; r < R; ++r) {
+                of_row[r] = policy_.row_factor(row + place(r * row_step, rows));
+            }
+#pragma unroll
+            for (int i = 0; i < N; ++i) of_col[i] = policy_.col_factor(col + place(i, count));
+        }
+        const auto factor = [&](int r, int i) {
+            return Policy::kScaled ? of_row[r] * of_col[i] : 1.0f;
+        };
         Vector<T, N> value[R];
         if (policy_.reads_c()) {
             const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
@@ -184,8 +193,7 @@ class Output {
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
                     const Value addend = widen<Value>(value[r].element[i]);
-                    value[r].element[i] = result<T>(row + place(r * row_step, rows),
-                                                    col + place(i, count), acc[r][i], addend);
+                    value[r].element[i] = result<T>(factor(r, i), acc[r][i], addend);
                 }
             }
         } else {
@@ -193,8 +201,7 @@ class Output {
             for (int r = 0; r < R; ++r) {
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
-                    value[r].element[i] = result<T>(row + place(r * row_step, rows),
-                                                    col + place(i, count), acc[r][i]);
+                    value[r].element[i] = result<T>(factor(r, i), acc[r][i]);
                 }
             }
         }

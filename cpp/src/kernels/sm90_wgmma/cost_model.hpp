@@ -13,7 +13,8 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr double kBytesPerUs = 4.2e6,
                         kSmBytesPerUs = 3.2e4;   // of memory; to an SM, at least
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
-inline constexpr double kLatencyUs = 0.3;        // of a k-block, however narrow the tile
+// However narrow the tile: of a ring of k-blocks, and of one.
+inline constexpr double kLatencyUs = 1.2, kIssueUs = 0.11;
 inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
 inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
@@ -52,18 +53,22 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
-// `row` for tiles of `columns`.
-inline RowInfo narrowed(const RowInfo& row, int columns) {
-    const auto width = static_cast<int>(
-        std::clamp<std::int64_t>(round_up(columns, kWidthStep), row.least_n, row.tile.block_n));
+// `row` for tiles of `columns`, in a ring like `ring`.
+inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
+    int width = row.tile.block_n;
+    for (int next = width; next >= std::max(columns, row.least_n);) {
+        width = next;
+        next = narrower(width, row.fits_ring);
+    }
+    const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
     const double loads =
         static_cast<double>(row.tile.block_m + width) / (row.tile.block_m + row.tile.block_n);
     RowInfo narrow = row;
     narrow.tile.block_n = width;
     narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
-    const auto no_less = [](double whole_us, double part) {
-        return std::max(whole_us * part, std::min(whole_us, kLatencyUs));
+    const auto no_less = [least_us](double whole_us, double part) {
+        return std::max(whole_us * part, std::min(whole_us, least_us));
     };
     narrow.k_block_alone_us = no_less(row.k_block_alone_us, tensor_cores);
     narrow.k_block_us = no_less(row.k_block_us, (tensor_cores + loads) / 2);
@@ -75,7 +80,12 @@ inline RowInfo narrowed(const RowInfo& row, int columns) {
 inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem& problem,
                               const DeviceProperties& device, const Schedule& chosen) {
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
-    const RowInfo row = narrowed(of_whole_tiles, arrangement.n_step);
+    const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
+    const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
+                                                chosen, device.sm_count);
+    const RowInfo row = narrowed(
+        of_whole_tiles, columns,
+        ring_of(of_whole_tiles, arrangement, problem->m, problem->n, blocks, device.sm_count));
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -92,9 +102,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
-    // Narrower than a box: element by element.
-    const bool has_boxes = chosen.tile_n == 0 || chosen.tile_n * size_of(d.dtype) >= kRowBytes;
-    if (has_boxes && d.alignment >= 16 &&
+    const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
+    if (d.alignment >= 16 &&
         is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
         // hidden behind the next tile, or part of tile_us
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
@@ -144,16 +153,19 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (row.halves) {
         schedule.cost_us += halves::kUs + (a_bytes + b_bytes) * halves::kPasses / kBytesPerUs;
     }
+    // Partial sums are of whole tiles.
+    const TileConfig& whole = of_whole_tiles.tile;
+    const double sums = static_cast<double>(whole.block_m) * whole.block_n;
     if (chosen.in_cluster) {
-        schedule.cost_us += kMeetUs + elements / row.warpgroups_per_tile() * kSendUs;
+        schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
         const SplitLayout layout =
-            split_layout(row, arrangement, problem.batch_count(), chosen.split_k);
+            split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen.split_k);
         // Of a thread; see GridSplit.
         const double loads = static_cast<double>(layout.units) / layout.reducers * chosen.split_k;
         schedule.workspace_bytes = layout.bytes;
         schedule.cost_us += kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
-                            std::ceil(loads / 16) * kTripUs + tiles * elements * 4 / kSumBytesPerUs;
+                            std::ceil(loads / 16) * kTripUs + tiles * sums * 4 / kSumBytesPerUs;
     }
     return schedule;
 }

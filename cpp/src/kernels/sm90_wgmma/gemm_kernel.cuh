@@ -30,7 +30,7 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
             if (params.epilogue.reads_c()) ptx::prefetch_tensor_map(&params.c);
         }
         constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
-        for (int stage = 0; stage < Policy::kStages; ++stage) {
+        for (int stage = 0; stage < shared.stages(); ++stage) {
             ptx::init_barrier(shared.full(stage), 1);
             ptx::init_barrier(shared.empty(stage), kWarps << params.cluster_log2);
         }
@@ -122,7 +122,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     gemm_kernel(const __grid_constant__ Params params) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     extern __shared__ __align__(kAlignment) unsigned char dynamic_shared[];
-    const SharedMemory<Policy> shared = {ptx::opaque(ptx::shared_address(dynamic_shared))};
+    const SharedMemory<Policy> shared = {ptx::opaque(ptx::shared_address(dynamic_shared)),
+                                         params.ring};
     set_up(params, shared);
 
     // Nothing in global memory is read or written before this.

@@ -18,7 +18,9 @@ struct RowInfo {
     int consumers;  // warpgroups
     bool ping_pong;
     int blocks_per_sm;
-    int least_n;  // columns that an instruction works on at least; see Policy
+    int least_n;       // columns that an instruction works on at least; see Policy
+    int stage_blocks;  // k-blocks of a stage
+    bool fits_ring;
     bool splits, pairs;
     bool halves;
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
@@ -33,9 +35,10 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,     Row::consumers,        Row::ping_pong,  Row::blocks_per_sm,
-            Row::least_n,  Row::splits,           Row::pairs,      Row::halves,
-            Row::start_us, Row::k_block_alone_us, Row::k_block_us, Row::tile_us};
+    return {Row::tile,       Row::consumers,    Row::ping_pong, Row::blocks_per_sm,
+            Row::least_n,    Row::stage_blocks, Row::fits_ring, Row::splits,
+            Row::pairs,      Row::halves,       Row::start_us,  Row::k_block_alone_us,
+            Row::k_block_us, Row::tile_us};
 }
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
@@ -68,6 +71,14 @@ struct SplitLayout {
 };
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
                          int split_k);
+
+std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
+                             std::int64_t batches, const Schedule& schedule, int sm_count);
+
+// The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
+// columns of B that there are, in all of an SM's shared memory where each block has an SM.
+Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
+             std::int64_t blocks, int sm_count);
 
 struct Prepared {
     Params params;

@@ -12,12 +12,17 @@ namespace tcgemm::sm90_wgmma {
 template <class Row, Major A, Major B>
 void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     using P = Policy<Row, A, B>;
-    constexpr int kBytes = SharedMemory<P>::kBytes;
-    static_assert(P::kBlocksPerSm * (kBytes + 1024) <= 228 << 10, "an SM of sm_90 has no more");
+    using Shared = SharedMemory<P>;
+    constexpr auto fit = [](int on_sm) {
+        return on_sm * (Shared::bytes(ring_bytes(P::kConsumers, on_sm)) + 1024) <= 228 << 10;
+    };
+    static_assert(fit(1) && fit(P::kBlocksPerSm), "an SM of sm_90 has no more");
     device::LaunchConfig config;
     config.grid = dim3(blocks);
     config.threads = P::kThreads;
-    config.shared_bytes = kBytes;
+    config.shared_bytes = Shared::bytes(P::kFitsRing ? params.ring.bytes() : Shared::kRingBytes);
+    config.most_shared_bytes =
+        Shared::bytes(P::kFitsRing ? ring_bytes(P::kConsumers, 1) : Shared::kRingBytes);
     config.stream = stream;
     config.cluster = params.cluster();
     config.overlaps_predecessor = true;

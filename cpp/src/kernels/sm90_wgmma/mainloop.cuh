@@ -22,7 +22,7 @@ class Producer {
         if (params_.cluster_log2 > 0) {
             fill<true>();
             // A block may not end while its neighbour writes to it or arrives at its barriers.
-            for (int i = 0; i < Policy::kStages; ++i, at_.advance()) {
+            for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
             }
         } else {
@@ -51,7 +51,7 @@ class Producer {
             }
             constexpr int kBlocks = Policy::kBlocksPerStage;
             int k = work.first_block * Policy::kBlockK;
-            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance()) {
+            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance(shared_)) {
                 const std::uint32_t full = shared_.full(at_.stage);
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
                 ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
@@ -102,7 +102,7 @@ class Producer {
 
     const Params& params_;
     SharedMemory<Policy> shared_;
-    RingPosition<Policy::kStages> at_;
+    RingPosition at_;
 };
 
 template <class Policy>
@@ -127,7 +127,7 @@ class Multiplier {
           a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
           b_(shared.b(0), kSlabBytes),
           consumer_(consumer),
-          width_(params.n_step) {
+          width_(params.width) {
         if (Policy::kHalves && row > 0) pass_issue();  // the first turn is consumer 0's
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
@@ -137,7 +137,7 @@ class Multiplier {
     }
 
     __device__ void skip(int blocks) {
-        at_.skip((blocks + Policy::kBlocksPerStage - 1) / Policy::kBlocksPerStage);
+        at_.skip((blocks + Policy::kBlocksPerStage - 1) / Policy::kBlocksPerStage, shared_);
     }
 
     // sums = A B over `blocks` k-blocks. `scales`: BlockScales, of a promoted product.
@@ -183,7 +183,7 @@ class Multiplier {
     __device__ __forceinline__ void multiply(int blocks,
                                              Register (&acc)[kSubtiles][Mma::kRegisters]) {
         if constexpr (kWidth > Policy::kLeastN) {
-            constexpr int kNarrower = kWidth - kWidthStep;
+            constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
         }
         if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
@@ -193,7 +193,7 @@ class Multiplier {
     template <int kWidth = Policy::kBlockN, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         if constexpr (kWidth > Policy::kLeastN && sizeof...(Scales) == 0) {
-            constexpr int kNarrower = kWidth - kWidthStep;
+            constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums);
         }
         if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN &&
@@ -227,12 +227,12 @@ class Multiplier {
             ptx::wgmma_fence();
             multiply_block<MmaOfWidth, 0, kSteps>(0, 0, false, partial);
             ptx::wgmma_commit();
-            at_.advance();
+            at_.advance(shared_);
         };
         const auto end = [&](auto& partial) {
             promote<MmaOfWidth::kRegisters>(partial, sums);
             release(stage);
-            stage = stage + 1 < Policy::kStages ? stage + 1 : 0;
+            stage = stage + 1 < shared_.stages() ? stage + 1 : 0;
         };
         for (; blocks > 1; blocks -= 2) {
             begin(first);
@@ -266,7 +266,7 @@ class Multiplier {
             ptx::wgmma_wait<1>();
             if (done > 0) release(previous);
             previous = at_.stage;
-            at_.advance();
+            at_.advance(shared_);
         }
         pass_turn();
         ptx::wgmma_wait<0>();
@@ -303,7 +303,7 @@ class Multiplier {
             pass_issue();
             ptx::wgmma_wait<0>();
             release(at_.stage);
-            at_.advance();
+            at_.advance(shared_);
             // Together: one rounding less of the sums.
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
@@ -318,7 +318,7 @@ class Multiplier {
         }
     }
 
-    // The first kCount of 64 rows; the others, behind the tile's columns, are 0.
+    // The first kCount of 64 rows; the others, behind the instructions' columns, are 0.
     template <int kCount, int kSize>
     __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][kSize],
                                                    Sums& sums) {
@@ -339,15 +339,15 @@ class Multiplier {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
-        const int stage = at_.stage * Policy::kStageBytes;
+        const int stage = at_.stage * shared_.stage_bytes();
 #pragma unroll
         for (int step = kFirst; step < kEnd; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
-                MmaOfWidth::run(acc[s],
-                                a_.at(stage + a * Policy::kBytesA + s * kSlabBytes + step * kStepA),
-                                b_.at(stage + b * Policy::kBytesB + step * kStepB),
-                                accumulate || step > kFirst);
+                MmaOfWidth::run(
+                    acc[s], a_.at(stage + a * shared_.bytes_a() + s * kSlabBytes + step * kStepA),
+                    b_.at(stage + b * shared_.bytes_b() + step * kStepB),
+                    accumulate || step > kFirst);
             }
         }
     }
@@ -390,10 +390,10 @@ class Multiplier {
     SharedMemory<Policy> shared_;
     ptx::MatrixDescriptor a_, b_;  // of stage 0
     int consumer_, turns_ = 0;
-    const int& width_;  // columns of a tile
+    const int& width_;
     bool releases_;
     std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of
-    RingPosition<Policy::kStages> at_;
+    RingPosition at_;
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -25,6 +25,16 @@ struct BoxPlan {
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
 };
 
+// Of the rows that fit it to the product: the ring of stages of a block. What a k-block has of A
+// and of B lies side by side; instructions read beyond, what belongs to no row or column of D.
+struct Ring {
+    int stages = 0;
+    int bytes_a = 0, bytes_b = 0;  // of a k-block
+    int stage_bytes = 0;
+
+    constexpr int bytes() const { return stages * stage_bytes; }
+};
+
 // K in `count` parts, computed by different blocks: those of a cluster, which add them up too, or
 // any. Behind the latter in the grid, `reducers` blocks for each tile add the parts up.
 struct KSplit {
@@ -50,6 +60,7 @@ enum class Store {
 struct Params {
     CUtensorMap a = {}, b = {}, c = {}, d = {};
     BoxPlan load_a, load_b;
+    Ring ring;
     int batch_mask_c[kBatchDims] = {};  // as in BoxPlan
     GemmArgs args;
     epilogue::Linear<float> epilogue;
@@ -58,6 +69,7 @@ struct Params {
     device::Divisor by_parts, by_batch[kBatchDims];  // split.count, args.batch.extent
     int k_blocks = 0;
     int n_step = 0;           // columns of D from tile to tile: block_n, or less
+    int width = 0;            // the most that a tile has
     int cluster_log2 = 0;     // 1: two blocks along M share B
     unsigned work_count = 0;  // scheduler.count()
     Store store = Store::elements;

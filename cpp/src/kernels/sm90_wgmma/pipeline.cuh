@@ -26,21 +26,34 @@ __device__ __forceinline__ int this_warpgroup() { return this_thread() / kWarpgr
 // Shared memory: stages | staging of the epilogue | barriers. Addresses of the shared window.
 template <class Policy>
 struct SharedMemory {
-    static constexpr int kStages = Policy::kStages, kConsumers = Policy::kConsumers;
+    static constexpr bool kFits = Policy::kFitsRing;
+    static constexpr int kConsumers = Policy::kConsumers;
+    static constexpr int kStages = kFits ? kMaxStages : Policy::kStages;  // that have barriers
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
-    static constexpr int kBytes = kStages * Policy::kStageBytes +
-                                  kConsumers * kStagings * kStagingBytes +
-                                  (2 * kStages + kTurns + 2 * kConsumers * kStagings) * 8;
+    // What instructions read behind the last stage is still there.
+    static_assert(!kFits || kConsumers * kStagings * kStagingBytes >= Policy::kBytesB);
+    static constexpr int kRingBytes = Policy::kStages * Policy::kStageBytes;
+    static constexpr int bytes(int of_ring) {
+        return of_ring + kConsumers * kStagings * kStagingBytes +
+               (2 * kStages + kTurns + 2 * kConsumers * kStagings) * 8;
+    }
+    static constexpr int kBytes = bytes(kRingBytes);
     std::uint32_t base;
+    const Ring& ring;
+
+    __device__ int stages() const { return kFits ? ring.stages : Policy::kStages; }
+    __device__ int stage_bytes() const { return kFits ? ring.stage_bytes : Policy::kStageBytes; }
+    __device__ int bytes_a() const { return kFits ? ring.bytes_a : Policy::kBytesA; }
+    __device__ int bytes_b() const { return kFits ? ring.bytes_b : Policy::kBytesB; }
 
     __device__ std::uint32_t a(int stage, int block = 0) const {
-        return base + stage * Policy::kStageBytes + block * Policy::kBytesA;
+        return base + stage * stage_bytes() + block * bytes_a();
     }
     __device__ std::uint32_t b(int stage, int block = 0) const {
-        return a(stage, Policy::kBlocksPerStage) + block * Policy::kBytesB;
+        return a(stage, Policy::kBlocksPerStage) + block * bytes_b();
     }
     __device__ std::uint32_t staging(int consumer, int turn) const {
-        return a(kStages) + (consumer * kStagings + turn) * kStagingBytes;
+        return a(stages()) + (consumer * kStagings + turn) * kStagingBytes;
     }
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
     __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }
@@ -63,20 +76,21 @@ __device__ __forceinline__ std::uint32_t staging_address(std::uint32_t staging, 
 }
 
 // The next stage of the ring and the parity of its phase.
-template <int kStages>
 struct RingPosition {
     int stage = 0;
     std::uint32_t parity = 0;
 
-    __device__ void advance() {
-        if (++stage == kStages) {
+    template <class Policy>
+    __device__ __forceinline__ void advance(const SharedMemory<Policy>& shared) {
+        if (++stage == shared.stages()) {
             stage = 0;
             parity ^= 1;
         }
     }
-    __device__ void skip(int stages) {
-        const int turns = (stage + stages) / kStages;
-        stage += stages - turns * kStages;
+    template <class Policy>
+    __device__ __forceinline__ void skip(int stages, const SharedMemory<Policy>& shared) {
+        const int turns = (stage + stages) / shared.stages();
+        stage += stages - turns * shared.stages();
         parity ^= turns & 1;
     }
 };

@@ -20,7 +20,7 @@ inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
 inline constexpr int kMmaM = 64;
 // Where m or n are contiguous, which only 16-bit elements can be: of a box and of an instruction.
 inline constexpr int kBoxMn = 64, kMmaK = 16;
-inline constexpr int kWidthStep = 16;   // columns: widths of instructions that there are loops for
+inline constexpr int kWidthStep = 16;   // columns; see narrower()
 inline constexpr int kWarpgroup = 128;  // threads
 
 // Bytes of shared memory of an SM, dealt out to its blocks: for stagings and stages. There are some
@@ -29,6 +29,18 @@ inline constexpr int kBoxesBytes = 224 << 10;
 inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
 inline constexpr int kStagings = 2;            // of a warpgroup, in turns
 inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
+inline constexpr int kMaxStages = 32;
+
+// For stages, of a block where so many share an SM.
+constexpr int ring_bytes(int consumers, int blocks_on_sm) {
+    return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
+}
+
+// The widths of instructions that there are loops for: from one to the next. By halves where
+// columns are few, otherwise by steps.
+constexpr int narrower(int width, bool by_halves) {
+    return by_halves ? width / 2 : width - kWidthStep;
+}
 
 // Registers: the threads of a block start with equal shares of an SM's; then the producers give
 // back all but 40 of theirs, and the consumers take them. setmaxnreg counts in eights.
@@ -48,6 +60,7 @@ struct Policy {
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
     static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
+    static constexpr int narrower(int width) { return sm90_wgmma::narrower(width, kFitsRing); }
     static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
     static constexpr int kBlocksPerSm = Row::blocks_per_sm;
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
@@ -69,15 +82,14 @@ struct Policy {
     static constexpr int kSums = kBlockN / 2;  // of 64 rows
     using Sum = std::conditional_t<std::is_integral_v<Accumulator>, std::int32_t, float>;
     using Sums = Sum[kSubtiles][kSums];
+    // The ring of stages of whole tiles. kFitsRing: smaller stages, and so more, where the matrices
+    // fill less of a tile (Params::ring).
     static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
-    // k-blocks that come and go together: a small tile's wgmma are done sooner than a barrier and
-    // the issue of the next ones take. Two blocks on an SM hide that from each other. And both
-    // halves, each of which is multiplied twice.
-    static constexpr bool kSmall = kBlockM * kBlockN <= 64 * 128 && kBlocksPerSm == 1;
-    static constexpr int kBlocksPerStage = kHalves || (kSmall && !kPromoted) ? 2 : 1;
+    static constexpr int kBlocksPerStage = Row::stage_blocks;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
-    static constexpr int kStages =
-        (kBoxesBytes / kBlocksPerSm - kConsumers * kStagings * kStagingBytes) / kStageBytes;
+    static constexpr int kStages = ring_bytes(kConsumers, kBlocksPerSm) / kStageBytes;
+    static constexpr bool kFitsRing = Row::fits_ring;
+    static_assert(!kFitsRing || !Row::pairs);  // ClusterSplit has room in a whole ring
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;

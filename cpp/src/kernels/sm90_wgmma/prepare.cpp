@@ -51,6 +51,12 @@ runtime::TensorMapShape matrix_shape(const MatrixView& view, std::int64_t inner,
     return shape;
 }
 
+// What a tile's boxes hold of rows or columns with contiguous k: no more than the matrix has, in
+// the eights that are swizzled together.
+int boxed(std::int64_t mn, int block, int shares) {
+    return static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8 * shares)));
+}
+
 // `mn`: rows of A or columns of B, of which a tile takes `block`; `shares` blocks load it together.
 void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::int64_t mn,
                 std::int64_t mn_stride, std::int64_t k_stride, int block, int block_k, int shares,
@@ -60,9 +66,8 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     shape.to_tf32 = view.dtype == DType::f32;
     add_batch(args, view, shape, plan.batch_mask);
     if (major == Major::k) {  // one box for each share, no longer than the matrix
-        const auto needed = static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8)));
         plan.boxes = shares;
-        plan.extent = shares > 1 ? block / shares : needed;
+        plan.extent = boxed(mn, block, shares) / shares;
         shape.box[0] = block_k;
         shape.box[1] = plan.extent;
     } else {  // a swizzled row holds no more
@@ -104,10 +109,12 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
-    // Of a tile that is narrower than a box single elements are stored sooner. Reducers store by
-    // themselves.
-    if (params.split.count > 1 || params.n_step * size_of(args.d.dtype) < 128) return;
-    if (!reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) params.store = Store::rows;
+    if (params.split.count > 1) return;  // reducers store by themselves
+    // Of a tile that is narrower than a box single elements are stored sooner.
+    const bool has_boxes = params.n_step * size_of(args.d.dtype) >= kRowBytes;
+    if (has_boxes && !reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) {
+        params.store = Store::rows;
+    }
     if (!can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) return;
     params.store = Store::tensor;
     int all[kBatchDims];  // D has all dimensions
@@ -151,8 +158,10 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
     if (m <= kMmaM && batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
+        // Up to half a tile: the more stages and partial sums of a block alone on its SM.
+        const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (tile.block_n / 2);
         const std::int64_t slots =
-            std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm, 1);
+            std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
         const std::int64_t least = round_up(divide_up(m, 2), 8);
         result.n_step = static_cast<int>(
@@ -161,6 +170,33 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     }
     result.clusters_m = divide_up(tiles_m, result.cluster);
     return result;
+}
+
+std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
+                             std::int64_t batches, const Schedule& schedule, int sm_count) {
+    const std::int64_t tiles = arrangement.tiles() * batches;
+    const int parts = schedule.split_k, cluster = arrangement.cluster;
+    if (schedule.in_cluster) return tiles * parts;
+    if (parts > 1) {
+        return tiles * (parts + split_layout(row, arrangement, batches, parts).reducers);
+    }
+    return std::min(tiles, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
+}
+
+Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
+             std::int64_t blocks, int sm_count) {
+    int rows = row.tile.block_m, columns = row.tile.block_n, on_sm = row.blocks_per_sm;
+    if (row.fits_ring) {
+        rows = boxed(m, rows, 1);
+        columns = boxed(n, arrangement.n_step, arrangement.cluster);
+        if (blocks <= sm_count) on_sm = 1;
+    }
+    Ring ring;
+    ring.bytes_a = rows * kRowBytes;
+    ring.bytes_b = columns * kRowBytes;
+    ring.stage_bytes = row.stage_blocks * (ring.bytes_a + ring.bytes_b);
+    ring.stages = std::min(ring_bytes(row.consumers, on_sm) / ring.stage_bytes, kMaxStages);
+    return ring;
 }
 
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
@@ -191,6 +227,7 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     params.cluster_log2 = cluster == 2 ? 1 : 0;
     params.k_blocks = static_cast<int>(arrangement.k_blocks);
     params.n_step = arrangement.n_step;
+    params.width = static_cast<int>(std::min<std::int64_t>(args.n, params.n_step));
     plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m,
                tile.block_k, 1, params.load_a, params.a);
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
@@ -206,11 +243,12 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
         params.by_batch[dim] = device::Divisor(args.batch.extent[dim]);
     }
 
-    const std::int64_t clusters = params.scheduler.count();
-    params.work_count = static_cast<unsigned>(clusters);
-    if (schedule.in_cluster) {
-        prepared.blocks = params.work_count;
-    } else if (parts > 1) {
+    params.work_count = static_cast<unsigned>(params.scheduler.count());
+    const std::int64_t blocks =
+        launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
+    prepared.blocks = static_cast<unsigned>(blocks);
+    params.ring = ring_of(row, arrangement, args.m, args.n, blocks, sm_count);
+    if (parts > 1 && !schedule.in_cluster) {
         const SplitLayout layout = split_layout(row, arrangement, args.batch.count, parts);
         KSplit& split = params.split;
         split.reducers = layout.reducers;
@@ -218,11 +256,6 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
         split.flags = static_cast<std::uint64_t*>(args.workspace);
         split.partials =
             reinterpret_cast<float*>(static_cast<char*>(args.workspace) + layout.flag_bytes);
-        prepared.blocks =
-            static_cast<unsigned>((clusters + clusters / parts * layout.reducers) * cluster);
-    } else {
-        const std::int64_t resident = std::int64_t{sm_count} * row.blocks_per_sm / cluster;
-        prepared.blocks = static_cast<unsigned>(std::min(clusters, resident) * cluster);
     }
     return prepared;
 }

@@ -23,7 +23,8 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)              \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
-    ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)
+    ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
+    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.1, 0.355, 0.88, 0.9)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
@@ -31,7 +32,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x160, A, B, float, true, 128, 160, 2, false, 1, 3.3, 0.48, 0.52, 0.8)        \
-    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 1.9, 0.36, 0.54, 0.9)          \
+    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.5, 0.28, 0.54, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
 // All others, with contiguous k.
@@ -76,10 +77,11 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool any_major = sizeof(A) == 2 && !halves;                               \
         /* Of those with contiguous k small ones do, for few tiles. */                             \
         static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
-        /* Half a tile or less: the next smaller tile is for that, where there is one. With few */ \
-        /* rows of FP8, a k-block takes as long as its partial sums are on their way. */           \
+        /* They are for few rows too: what those leave of shared memory holds further stages. */   \
+        static constexpr bool fits_ring = splits && !any_major;                                    \
+        /* Half a tile or less: the next smaller tile is for that, where there is one. */          \
         static constexpr int least_n =                                                             \
-            splits && !any_major && promotes ? 32                                                  \
+            fits_ring ? 32                                                                         \
             : block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)     \
                 ? block_n                                                                          \
                 : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
@@ -89,6 +91,11 @@ namespace tcgemm::sm90_wgmma {
         /* What a wider tile has no registers for. */                                              \
         static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;         \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
+        /* k-blocks that come and go together: a small tile's wgmma are done sooner than a */      \
+        /* barrier and the issue of the next ones take. Two blocks on an SM hide that from each */ \
+        /* other. And both halves, each of which is multiplied twice. */                           \
+        static constexpr int stage_blocks =                                                        \
+            halves || (block_m * block_n <= 64 * 128 && blocks == 1 && !promotes) ? 2 : 1;         \
         static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,     \
                                 tile_us = tile_time;                                               \
     };

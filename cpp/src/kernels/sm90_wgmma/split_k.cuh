@@ -301,7 +301,7 @@ class ClusterSplit : PartSums<Policy> {
     using Base::split_, Base::kWarpgroups, Base::kUnits, Base::kAll;
     static constexpr int kUnitBytes = 16;  // of a thread
     static constexpr int kBytes = kAll * kWarpgroup * kUnitBytes;
-    static_assert(kBytes <= Policy::kStages * Policy::kStageBytes);
+    static_assert(kBytes <= SharedMemory<Policy>::kRingBytes);
 
    public:
     __device__ ClusterSplit(const Params& params, SharedMemory<Policy> shared)
