@@ -90,7 +90,7 @@ struct KernelDescription {
     std::string family;
     std::string name;
     std::string tile;           // "128x256x32" (block M x N x K), empty where there is none
-    std::string architectures;  // as built: "70-real;75-real;90-virtual", empty for the host
+    std::string architectures;  // as built: "70;75;90-virtual", empty for the host
     int dynamic_shared_bytes;   // of a block, on top of what its code declares
 };
 // Every kernel of this build, in the order of preference.
@@ -113,7 +113,7 @@ struct BuildInfo {
     std::string cuda_version;   // "12.4", empty for a host-only build
     std::string compiler;       // host compiler
     std::string build_type;     // "Release"
-    std::string architectures;  // all that any kernel was built for, "70-real;..."
+    std::string architectures;  // all that any kernel was built for, "70;75;..."
     std::string commit;         // empty where unknown
 };
 TCGEMM_API const BuildInfo& build_info();

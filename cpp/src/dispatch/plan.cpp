@@ -361,10 +361,14 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
         plan.check_scales(p, reads_ab);
         args.scales = &scales.emplace(plan.make_scales(p, reads_ab));
     }
-    if (workspace_bytes < plan.workspace_bytes ||
-        reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment != 0) {
-        throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) +
-                              " bytes; the plan needs " + std::to_string(plan.workspace_bytes) +
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
+    const bool is_missing = workspace == nullptr && plan.workspace_bytes > 0;
+    if (workspace_bytes < plan.workspace_bytes || !is_aligned || is_missing) {
+        throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) + " bytes" +
+                              (is_missing   ? " and is null"
+                               : is_aligned ? ""
+                                            : " and is not aligned") +
+                              "; the plan needs " + std::to_string(plan.workspace_bytes) +
                               ", aligned to " + std::to_string(kWorkspaceAlignment));
     }
     const DeviceGuard guard(plan.device);

@@ -14,7 +14,7 @@ inline constexpr double kBytesPerUs = 4.2e6,
                         kSmBytesPerUs = 3.2e4;   // of memory; to an SM, at least
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
-inline constexpr double kLatencyUs = 1.2, kIssueUs = 0.11;
+inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
 inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
 inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
@@ -29,7 +29,7 @@ inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgr
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 inline constexpr double kTransposePasses = 1.5;  // over B, more than packing it as it lies
 inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packed as it lies
-inline constexpr double kElementsSlow = 1.3;     // they hold up the other consumer's wgmma
+inline constexpr double kHoldsUp = 1.3;  // what a consumer stores itself: the other one's wgmma
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
@@ -58,7 +58,7 @@ inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
     int width = row.tile.block_n;
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
-        next = narrower(width, row.fits_ring);
+        next = narrower(width, row.by_steps);
     }
     const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
@@ -67,8 +67,9 @@ inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
     RowInfo narrow = row;
     narrow.tile.block_n = width;
     narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
-    const auto no_less = [least_us](double whole_us, double part) {
-        return std::max(whole_us * part, std::min(whole_us, least_us));
+    // The times of rows that don't fit their ring are measured with it.
+    const auto no_less = [&](double whole_us, double part) {
+        return std::max(whole_us * part, row.fits_ring ? least_us : std::min(whole_us, least_us));
     };
     narrow.k_block_alone_us = no_less(row.k_block_alone_us, tensor_cores);
     narrow.k_block_us = no_less(row.k_block_us, (tensor_cores + loads) / 2);
@@ -110,10 +111,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double rows_us =
             kRowsUs * elements * size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += rows_us;
-        busy += (row.ping_pong ? 1 : waves) * rows_us;
+        busy = row.ping_pong ? busy * (waves > 1 ? kHoldsUp : 1) + rows_us : busy + waves * rows_us;
     } else {
         store_us += elements * kElementsUs;
-        busy = row.ping_pong ? busy * kElementsSlow : busy + waves * elements * kElementsUs;
+        busy = row.ping_pong ? busy * kHoldsUp : busy + waves * elements * kElementsUs;
     }
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
         busy = std::max(busy, (waves - 1) * store_us);

@@ -20,6 +20,7 @@ struct RowInfo {
     int blocks_per_sm;
     int least_n;       // columns that an instruction works on at least; see Policy
     int stage_blocks;  // k-blocks of a stage
+    bool by_steps;     // see narrower()
     bool fits_ring;
     bool splits, pairs;
     bool halves;
@@ -35,10 +36,10 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,       Row::consumers,    Row::ping_pong, Row::blocks_per_sm,
-            Row::least_n,    Row::stage_blocks, Row::fits_ring, Row::splits,
-            Row::pairs,      Row::halves,       Row::start_us,  Row::k_block_alone_us,
-            Row::k_block_us, Row::tile_us};
+    return {
+        Row::tile,         Row::consumers, Row::ping_pong,        Row::blocks_per_sm, Row::least_n,
+        Row::stage_blocks, Row::by_steps,  Row::fits_ring,        Row::splits,        Row::pairs,
+        Row::halves,       Row::start_us,  Row::k_block_alone_us, Row::k_block_us,    Row::tile_us};
 }
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what

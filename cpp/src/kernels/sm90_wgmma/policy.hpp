@@ -36,10 +36,9 @@ constexpr int ring_bytes(int consumers, int blocks_on_sm) {
     return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
 }
 
-// The widths of instructions that there are loops for: from one to the next. By halves where
-// columns are few, otherwise by steps.
-constexpr int narrower(int width, bool by_halves) {
-    return by_halves ? width / 2 : width - kWidthStep;
+// The widths of instructions that there are loops for, from one to the next: by steps or by halves.
+constexpr int narrower(int width, bool by_steps) {
+    return by_steps ? width - kWidthStep : width / 2;
 }
 
 // Registers: the threads of a block start with equal shares of an SM's; then the producers give
@@ -60,7 +59,7 @@ struct Policy {
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
     static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
-    static constexpr int narrower(int width) { return sm90_wgmma::narrower(width, kFitsRing); }
+    static constexpr int narrower(int width) { return sm90_wgmma::narrower(width, Row::by_steps); }
     static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
     static constexpr int kBlocksPerSm = Row::blocks_per_sm;
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
