@@ -123,10 +123,17 @@ def test_info_of_an_architecture_names_the_kernels_it_gets(capsys, arch):
     assert (chosen or "-") in rows[0]
 
 
-def test_info_of_no_architecture(capsys):
+@pytest.mark.parametrize("arch", ["hopper", "1000", "8", ""])
+def test_info_of_no_architecture(capsys, arch):
     with pytest.raises(SystemExit):
-        run(capsys, "info", "--arch", "hopper")
+        run(capsys, "info", "--arch", arch)
     assert "no compute capability" in capsys.readouterr().err
+
+
+def test_info_of_multiprocessors_of_no_gpu(capsys):
+    status, output = run(capsys, "info", "--sms", "5")
+    assert status == 2
+    assert "--arch" in output.err
 
 
 def test_info_fails_where_the_self_test_does(capsys, damaged):

@@ -98,7 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
 
             draw_overview(reports, arguments.plot)
     rows = [row for report in reports for row in report["rows"]]
-    return 1 if any(row.get("kept") is False for row in rows) else 0
+    nothing_ran = all("not_run" in row for row in rows)
+    return 1 if nothing_ran or any(row.get("kept") is False for row in rows) else 0
 
 
 def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:

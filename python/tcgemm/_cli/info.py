@@ -13,7 +13,7 @@ import tcgemm
 from tcgemm._cli import machine
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
-from tcgemm._cli.report import BAD, Table, heading
+from tcgemm._cli.report import BAD, Table, UsageError, heading
 
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
 # M, N, K of the products that `--arch` chooses kernels for: small, large, odd, few rows, long K.
@@ -45,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.sms is not None and not arguments.arch:
+        raise UsageError(f"--sms {arguments.sms}: a GPU is named by --arch, pass both")
     if arguments.support:
         print("\n".join(_support_table(support(), "").markdown()))
         return 0
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compute_capability(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(?:sm_)?(\d+?)\.?(\d)a?", text)
+    match = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)a?", text)
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no compute capability such as 75 or 8.6")
     return int(match[1]), int(match[2])
