@@ -14,7 +14,6 @@ from harness import (
     MODES,
     SCALING_FAMILIES,
     Lab,
-    cuda,
     data,
     families,
     in_halves,
@@ -219,14 +218,3 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
         ]
         assert row["family"] == (expected[0] if expected else ""), row
         assert bool(row["reason"]) == (not expected), row
-
-
-@pytest.mark.parametrize("family", FAMILY_MODES)
-def test_families_that_do_not_run_here_are_known(family):
-    """Nothing is left out in silence: a family is run, or there is no device for it."""
-    if family not in families.runnable():
-        built = {k["family"]: k["architectures"] for k in tcgemm.kernels()}
-        no_code = families.has_gpu() and not families.runs_on(
-            built.get(family, ""), cuda.compute_capability()
-        )
-        assert no_code or not families.has_gpu()
