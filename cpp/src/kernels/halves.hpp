@@ -12,9 +12,8 @@ namespace tcgemm::halves {
 // A number x of a row of A (or column of B) is (high + low / 2^kLowBits) 2^exponent, where high and
 // low are float16 and the exponent, the row's own, brings its largest magnitude into
 // [2^kTopBits, 2^(kTopBits + 1)). A packed row has the high halves of a block of k, then their low
-// ones, and so on; behind K there are zeros. How long a block is the kernel says: a power of two
-// from kMinBlock on.
-inline constexpr int kMinBlock = 4, kTopBits = 14, kLowBits = 12;
+// ones, and so on; behind K there are zeros. How long a block is the kernel says: 32 or 64.
+inline constexpr int kTopBits = 14, kLowBits = 12;
 
 inline std::int64_t packed_k(std::int64_t k, int block) { return 2 * round_up(k, block); }
 

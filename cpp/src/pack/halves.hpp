@@ -12,7 +12,7 @@ struct HalvesTask {
     MatrixView source;
     bool is_b = false;
     std::int64_t rows = 0, k = 0;
-    int block = 0;             // of k whose high halves lie together, a power of two
+    int block = 0;             // of k whose high halves lie together: 32 or 64
     PackLayout target;         // of packed_k(k, block) along K
     int* exponents = nullptr;  // for each row of each matrix in `target`
 };

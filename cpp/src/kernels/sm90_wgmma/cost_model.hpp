@@ -82,8 +82,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                               const DeviceProperties& device, const Schedule& chosen) {
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
     const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
+    const SplitLayout layout =
+        split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen);
     const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
-                                                chosen, device.sm_count);
+                                                chosen, layout, device.sm_count);
     const RowInfo row = narrowed(
         of_whole_tiles, columns,
         ring_of(of_whole_tiles, arrangement, problem->m, problem->n, blocks, device.sm_count));
@@ -160,8 +162,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
-        const SplitLayout layout =
-            split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen.split_k);
         // Of a thread; see GridSplit.
         const double loads = static_cast<double>(layout.units) / layout.reducers * chosen.split_k;
         schedule.workspace_bytes = layout.bytes;

@@ -64,17 +64,20 @@ bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t 
 // Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
 bool can_store_rows(DType dtype, std::int64_t col_stride);
 
-// The workspace of a split product: flags, then partial sums.
+// The workspace of a product whose K is split over the grid: flags, then partial sums. Otherwise
+// all 0.
 struct SplitLayout {
-    int units;     // that a tile's sums are added up in; see PartSums
-    int reducers;  // blocks for each tile
-    std::size_t flag_bytes, bytes;
+    int units = 0;     // that a tile's sums are added up in; see PartSums
+    int reducers = 0;  // blocks for each tile
+    std::size_t flag_bytes = 0, bytes = 0;
 };
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         int split_k);
+                         const Schedule& schedule);
 
+// Blocks of a launch, with those that reduce.
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
-                             std::int64_t batches, const Schedule& schedule, int sm_count);
+                             std::int64_t batches, const Schedule& schedule,
+                             const SplitLayout& layout, int sm_count);
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.

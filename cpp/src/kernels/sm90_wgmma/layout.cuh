@@ -20,9 +20,8 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     device::LaunchConfig config;
     config.grid = dim3(blocks);
     config.threads = P::kThreads;
-    config.shared_bytes = Shared::bytes(P::kFitsRing ? params.ring.bytes() : Shared::kRingBytes);
-    config.most_shared_bytes =
-        Shared::bytes(P::kFitsRing ? ring_bytes(P::kConsumers, 1) : Shared::kRingBytes);
+    config.shared_bytes = Shared::bytes(params.ring.bytes());
+    if (P::kFitsRing) config.most_shared_bytes = Shared::bytes(ring_bytes(P::kConsumers, 1));
     config.stream = stream;
     config.cluster = params.cluster();
     config.overlaps_predecessor = true;

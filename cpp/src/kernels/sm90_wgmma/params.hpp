@@ -25,8 +25,8 @@ struct BoxPlan {
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
 };
 
-// Of the rows that fit it to the product: the ring of stages of a block. What a k-block has of A
-// and of B lies side by side; instructions read beyond, what belongs to no row or column of D.
+// The ring of stages of a block. What a k-block has of A and of B lies side by side; where the row
+// fits the ring to the product instructions read beyond, what belongs to no row or column of D.
 struct Ring {
     int stages = 0;
     int bytes_a = 0, bytes_b = 0;  // of a k-block

@@ -173,13 +173,11 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
 }
 
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
-                             std::int64_t batches, const Schedule& schedule, int sm_count) {
+                             std::int64_t batches, const Schedule& schedule,
+                             const SplitLayout& layout, int sm_count) {
     const std::int64_t tiles = arrangement.tiles() * batches;
     const int parts = schedule.split_k, cluster = arrangement.cluster;
-    if (schedule.in_cluster) return tiles * parts;
-    if (parts > 1) {
-        return tiles * (parts + split_layout(row, arrangement, batches, parts).reducers);
-    }
+    if (parts > 1) return tiles * (parts + layout.reducers);
     return std::min(tiles, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
 }
 
@@ -200,7 +198,9 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m,
 }
 
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         int split_k) {
+                         const Schedule& schedule) {
+    const int split_k = schedule.split_k;
+    if (split_k == 1 || schedule.in_cluster) return {};
     const std::int64_t tiles = arrangement.tiles() * batches, slots = tiles * split_k;
     const std::int64_t elements = std::int64_t{row.tile.block_m} * row.tile.block_n;
     const std::int64_t units = elements / (64 * 8);  // see PartSums
@@ -244,12 +244,12 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     }
 
     params.work_count = static_cast<unsigned>(params.scheduler.count());
+    const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule);
     const std::int64_t blocks =
-        launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
+        launched_blocks(row, arrangement, args.batch.count, schedule, layout, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
     params.ring = ring_of(row, arrangement, args.m, args.n, blocks, sm_count);
-    if (parts > 1 && !schedule.in_cluster) {
-        const SplitLayout layout = split_layout(row, arrangement, args.batch.count, parts);
+    if (layout.reducers > 0) {
         KSplit& split = params.split;
         split.reducers = layout.reducers;
         split.epoch = next_epoch();

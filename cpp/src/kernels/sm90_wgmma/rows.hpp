@@ -77,6 +77,8 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool any_major = sizeof(A) == 2 && !halves;                               \
         /* Of those with contiguous k small ones do, for few tiles. */                             \
         static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
+        /* Or over the two blocks of a cluster. */                                                 \
+        static constexpr bool pairs = any_major;                                                   \
         /* They are for few rows too: what those leave of shared memory holds further stages. */   \
         static constexpr bool fits_ring = splits && !any_major;                                    \
         /* Half a tile or less: the next smaller tile is for that, where there is one. */          \
@@ -87,8 +89,6 @@ namespace tcgemm::sm90_wgmma {
                 : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
         /* Columns that do not exist cost time where they are promoted, or many. */                \
         static constexpr bool by_steps = promotes || !fits_ring;                                   \
-        /* Or over the two blocks of a cluster. */                                                 \
-        static constexpr bool pairs = any_major;                                                   \
         static constexpr bool scales = sizeof(A) == 1;                                             \
         /* What a wider tile has no registers for. */                                              \
         static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;         \
