@@ -86,8 +86,7 @@ class TileStore {
                 }
                 fill<T, kReadsC>(staging, thread, box, value, words);
                 ptx::fence_async_proxy();
-                __syncwarp();
-                if (thread % 32 == 0) ptx::arrive(shared_.filled(this_warpgroup(), turn));
+                ptx::arrive(shared_.filled(this_warpgroup(), turn));
                 ++filled_;
             }
         }
@@ -162,19 +161,9 @@ class TileStore {
 
     template <int N>
     __device__ static void load(std::uint32_t address, Value (&value)[N]) {
-        static_assert(N == 1 || N == 4);
-        Sum sum[N];
-        auto* const word = reinterpret_cast<std::uint32_t*>(sum);
-        if constexpr (N == 4) {
-            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-                         : "r"(address)
-                         : "memory");
-        } else {
-            asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word[0]) : "r"(address) : "memory");
-        }
+        const auto sums = ptx::load_shared<device::Vector<Sum, N>>(address);
 #pragma unroll
-        for (int i = 0; i < N; ++i) value[i] = epilogue::widen<Value>(sum[i]);
+        for (int i = 0; i < N; ++i) value[i] = epilogue::widen<Value>(sums.element[i]);
     }
 
     // What a thread holds of a box, as T: registers of the sums in their order, four words for each
@@ -230,20 +219,18 @@ class TileStore {
                 ptx::store_matrices(address, words);
             }
         } else {  // 8 columns
+            struct Pair {
+                std::uint32_t left, right;
+            };
 #pragma unroll
             for (int below = 0; below < 2; ++below) {
                 const std::uint32_t address = staging_address(
                     staging, warp * 16 + lane / 4 + 8 * below, step * 32 + lane % 4 * 8);
-                std::uint32_t &left = words[2 * below], &right = words[2 * below + 1];
+                auto& pair = reinterpret_cast<Pair&>(words[2 * below]);
                 if constexpr (kLoads) {
-                    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
-                                 : "=r"(left), "=r"(right)
-                                 : "r"(address)
-                                 : "memory");
+                    pair = ptx::load_shared<Pair>(address);
                 } else {
-                    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(left),
-                                 "r"(right)
-                                 : "memory");
+                    ptx::store_shared(address, pair);
                 }
             }
         }

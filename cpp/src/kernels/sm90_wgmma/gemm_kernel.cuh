@@ -38,8 +38,8 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
             ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
         }
         for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
-            ptx::init_barrier(shared.ready(0, i), 1);
-            ptx::init_barrier(shared.filled(0, i), kWarpgroup / 32);
+            ptx::init_barrier(shared.ready(0, i), 32);
+            ptx::init_barrier(shared.filled(0, i), kWarpgroup);
         }
         ptx::fence_barrier_init();
     }

@@ -102,11 +102,7 @@ class RowStore {
         } else {
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(
-                                 address(lane_ / 4, (eight + w) * 32 + lane_ % 4 * 8)),
-                             "r"(reinterpret_cast<const std::uint32_t&>(value[w][0])),
-                             "r"(reinterpret_cast<const std::uint32_t&>(value[w][1]))
-                             : "memory");
+                ptx::store_shared(address(lane_ / 4, (eight + w) * 32 + lane_ % 4 * 8), value[w]);
             }
         }
     }
@@ -168,29 +164,10 @@ class RowStore {
     };
 
     __device__ __forceinline__ device::Words<4> load_piece(int row, int piece) const {
-        device::Words<4> value;
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(value.word[0]), "=r"(value.word[1]), "=r"(value.word[2]),
-                       "=r"(value.word[3])
-                     : "r"(address(row, piece * kPieceBytes))
-                     : "memory");
-        return value;
+        return ptx::load_shared<device::Words<4>>(address(row, piece * kPieceBytes));
     }
     __device__ __forceinline__ T load_element(int row, int col) const {
-        const std::uint32_t from = address(row, col * static_cast<int>(sizeof(T)));
-        T value;
-        if constexpr (sizeof(T) == 2) {
-            asm volatile("ld.shared.b16 %0, [%1];"
-                         : "=h"(reinterpret_cast<std::uint16_t&>(value))
-                         : "r"(from)
-                         : "memory");
-        } else {
-            asm volatile("ld.shared.b32 %0, [%1];"
-                         : "=r"(reinterpret_cast<std::uint32_t&>(value))
-                         : "r"(from)
-                         : "memory");
-        }
-        return value;
+        return ptx::load_shared<T>(address(row, col * static_cast<int>(sizeof(T))));
     }
 
     const Params& params_;

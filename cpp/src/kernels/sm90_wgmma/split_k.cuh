@@ -272,7 +272,7 @@ class GridSplit : PartSums<Policy> {
                 for (int other = 1; other < kWarps; ++other) {
 #pragma unroll
                     for (int u = 0; u < kTogether; ++u) {
-                        units.add(u, ptx::load_shared(place(other, u)));
+                        units.add(u, ptx::load_shared<float4>(place(other, u)));
                     }
                 }
                 Base::store(work, output, first, rows, units);
@@ -315,8 +315,9 @@ class ClusterSplit : PartSums<Policy> {
         const std::uint32_t inbox = shared_.a(0) + thread * kUnitBytes;
         const std::uint32_t arrived = shared_.ready(0, 0);
         const int share = kAll / split_.count, first = work.part * share;
-        if (thread == 0 && warpgroup == 0) {
-            ptx::arrive_and_expect_bytes(arrived, (kAll - share) * kWarpgroup * kUnitBytes);
+        if (thread < 32 && warpgroup == 0) {
+            const int bytes = (kAll - share) * kWarpgroup * kUnitBytes;
+            ptx::arrive_and_expect_bytes(arrived, thread == 0 ? bytes : 0);
         }
         ptx::meet_cluster();  // nobody multiplies from a ring any more
         Base::for_units(sums, [&](int i, float4 unit) {
@@ -337,7 +338,7 @@ class ClusterSplit : PartSums<Policy> {
         for (int unit = 4 * warpgroup; unit < share; unit += 4 * kWarpgroups) {
             typename Base::template Units<4> units;
             units.add_parts(0, split_.count, [&](int part, int u) {
-                return ptx::load_shared(at(inbox, part * share + unit + u));
+                return ptx::load_shared<float4>(at(inbox, part * share + unit + u));
             });
             Base::store(work, output, first + unit, thread / 32, units);
         }

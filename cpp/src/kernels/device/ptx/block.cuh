@@ -39,18 +39,46 @@ __device__ __forceinline__ void meet_cluster() {
             : "memory");
 }
 
-__device__ __forceinline__ void store_shared(std::uint32_t address, float4 value) {
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(value.x),
-                 "f"(value.y), "f"(value.z), "f"(value.w)
-                 : "memory");
+// A value of 2, 4, 8 or 16 bytes.
+template <class T>
+__device__ __forceinline__ T load_shared(std::uint32_t address) {
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    T value;
+    if constexpr (sizeof(T) == 2) {
+        auto& bits = reinterpret_cast<std::uint16_t&>(value);
+        asm volatile("ld.shared.b16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
+        return value;
+    } else {
+        auto* const word = reinterpret_cast<std::uint32_t*>(&value);
+        if constexpr (sizeof(T) == 4) {
+            asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word[0]) : "r"(address) : "memory");
+        } else if constexpr (sizeof(T) == 8) {
+            asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                         : "=r"(word[0]), "=r"(word[1])
+                         : "r"(address)
+                         : "memory");
+        } else {
+            asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                         : "r"(address)
+                         : "memory");
+        }
+        return value;
+    }
 }
-__device__ __forceinline__ float4 load_shared(std::uint32_t address) {
-    float4 value;
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "r"(address)
-                 : "memory");
-    return value;
+// A value of 8 or 16 bytes.
+template <class T>
+__device__ __forceinline__ void store_shared(std::uint32_t address, const T& value) {
+    static_assert(sizeof(T) == 8 || sizeof(T) == 16);
+    const auto* const word = reinterpret_cast<const std::uint32_t*>(&value);
+    if constexpr (sizeof(T) == 8) {
+        asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(word[0]), "r"(word[1])
+                     : "memory");
+    } else {
+        asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(word[0]),
+                     "r"(word[1]), "r"(word[2]), "r"(word[3])
+                     : "memory");
+    }
 }
 
 __device__ __forceinline__ void store_release(std::uint64_t* address, std::uint64_t value) {
