@@ -15,6 +15,7 @@
 #include "kernels/sm90_wgmma/epilogue.cuh"
 #include "kernels/sm90_wgmma/exponents.cuh"
 #include "kernels/sm90_wgmma/mainloop.cuh"
+#include "kernels/sm90_wgmma/producer.cuh"
 #include "kernels/sm90_wgmma/split_k.cuh"
 #include "kernels/sm90_wgmma/store_warp.cuh"
 
@@ -132,20 +133,20 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     if constexpr (Policy::kHalves) {
         if (!halves::wanted(params.args.run_if)) return;
     }
-    const int warpgroup = threadIdx.x / kWarpgroup;
+    // Through a shuffle, and an exit below, so that the compiler knows all lanes to be in one warp,
+    // or one thread to be alone: it computes in uniform registers then, a third fewer instructions
+    // for a stage.
+    constexpr int kWarps = kWarpgroup / 32;
+    const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
+    const int warpgroup = warp / kWarps, role = warp % kWarps;
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();
-        // Through a shuffle and an exit, so that the compiler knows all lanes to be in one warp, or
-        // one thread to be alone: it computes in uniform registers then, a third fewer instructions
-        // for a stage.
-        constexpr int kFirst = Policy::kConsumers * kWarpgroup;
-        const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x - kFirst) / 32, 0);
-        if (warp > 0) {
-            if (warp <= Policy::kConsumers && params.store == Store::tensor) {
-                StoreWarp<Policy>(params, shared, warp - 1).run();
+        if (role > 0) {
+            if (role <= Policy::kConsumers && params.store == Store::tensor) {
+                StoreWarp<Policy>(params, shared, role - 1).run();
             }
         } else {
-            if (threadIdx.x != kFirst) return;
+            if (threadIdx.x != Policy::kConsumers * kWarpgroup) return;
             Producer<Policy>(params, shared).run();
         }
     } else {

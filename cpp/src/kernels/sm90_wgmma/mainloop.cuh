@@ -1,7 +1,6 @@
-// The two roles of the main loop: one thread keeps the ring of stages full, warpgroups multiply.
+// The main loop: a warpgroup multiplies the stages that are full, and releases them.
 #pragma once
 
-#include "kernels/device/ptx/tma.cuh"
 #include "kernels/device/ptx/wgmma.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
@@ -11,99 +10,6 @@ namespace tcgemm::sm90_wgmma {
 
 // Bytes from 64 rows (m or n) of an operand's tile to the next 64, in both major orders.
 inline constexpr int kSlabBytes = 64 * kRowBytes;
-
-template <class Policy>
-class Producer {
-   public:
-    __device__ Producer(const Params& params, SharedMemory<Policy> shared)
-        : params_(params), shared_(shared) {}
-
-    __device__ void run() {
-        if (params_.cluster_log2 > 0) {
-            fill<true>();
-            // A block may not end while its neighbour writes to it or arrives at its barriers.
-            for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
-                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
-            }
-        } else {
-            fill<false>();
-        }
-    }
-
-   private:
-    // kShared: the two blocks of a cluster load each a half of B, for both.
-    template <bool kShared>
-    __device__ __forceinline__ void fill() {
-        constexpr int kShares = kShared ? 2 : 1;
-        const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
-        const int block_bytes = params_.load_a.bytes + params_.load_b.bytes;
-        const Load<Policy::a_major, Policy::kBlockM, 1> load_a(params_.a, params_.load_a, 0);
-        const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(params_.b, params_.load_b,
-                                                                     share);
-        WorkList<Policy> list(params_);
-        while (list.has_next()) {
-            const Work work = list.decode(list.next());
-            ptx::TensorCoordinates a, b;
-#pragma unroll
-            for (int dim = 0; dim < kBatchDims; ++dim) {
-                a.batch[dim] = work.batch_index[dim] & params_.load_a.batch_mask[dim];
-                b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
-            }
-            constexpr int kBlocks = Policy::kBlocksPerStage;
-            int k = work.first_block * Policy::kBlockK;
-            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance(shared_)) {
-                const std::uint32_t full = shared_.full(at_.stage);
-                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
-                ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
-#pragma unroll
-                for (int block = 0; block < kBlocks; ++block, k += Policy::kBlockK) {
-                    // Behind the last block of a part: zeros, which lie behind the end of K.
-                    const int here =
-                        block == 0 || block < left ? k : params_.k_blocks * Policy::kBlockK;
-                    load_a.run(shared_.a(at_.stage, block), full, a, here, work.m);
-                    load_b.run(shared_.b(at_.stage, block), full, b, here, work.n);
-                }
-            }
-        }
-    }
-
-    // A share of the boxes of a tile: all, or every other one, which go to both blocks.
-    template <Major kMajor, int kBlock, int kShares>
-    struct Load {
-        static constexpr int kBoxes =
-            kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
-        const CUtensorMap& map;
-        int share, boxes, extent, box_bytes;
-
-        __device__ Load(const CUtensorMap& tensor_map, const BoxPlan& plan, int my_share)
-            : map(tensor_map),
-              share(my_share),
-              boxes(plan.boxes),
-              extent(plan.extent),
-              box_bytes(extent * kRowBytes) {}
-
-        __device__ __forceinline__ void run(std::uint32_t tile, std::uint32_t full,
-                                            ptx::TensorCoordinates at, int k, int mn) const {
-#pragma unroll
-            for (int i = 0; i < kBoxes; ++i) {
-                const int box = i * kShares + share;
-                if (kMajor == Major::mn && box >= boxes) break;
-                at.inner = kMajor == Major::k ? k : mn + box * extent;
-                at.outer = kMajor == Major::k ? mn + box * extent : k;
-                if constexpr (kShares > 1) {
-                    constexpr std::uint16_t kBoth = 0b11;
-                    ptx::load_tensor_multicast(tile + box * box_bytes, &map, at, full, kBoth);
-                } else {
-                    ptx::load_tensor(tile + box * box_bytes, &map, at, full);
-                }
-            }
-        }
-    };
-
-    const Params& params_;
-    SharedMemory<Policy> shared_;
-    RingPosition at_;
-};
 
 template <class Policy>
 class Multiplier {
@@ -221,18 +127,18 @@ class Multiplier {
             second[kSubtiles][MmaOfWidth::kRegisters];
         clear(first);
         clear(second);
-        int stage = at_.stage;  // of the older one
+        RingPosition older = at_;
         const auto begin = [&](auto& partial) {
-            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            const Tiles tiles = wait_for_stage();
             ptx::wgmma_fence();
-            multiply_block<MmaOfWidth, 0, kSteps>(0, 0, false, partial);
+            multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
             ptx::wgmma_commit();
             at_.advance(shared_);
         };
         const auto end = [&](auto& partial) {
             promote<MmaOfWidth::kRegisters>(partial, sums);
-            release(stage);
-            stage = stage + 1 < shared_.stages() ? stage + 1 : 0;
+            release(older.stage);
+            older.advance(shared_);
         };
         for (; blocks > 1; blocks -= 2) {
             begin(first);
@@ -242,7 +148,7 @@ class Multiplier {
             ptx::wgmma_wait<0>();
             end(second);
         }
-        for (; blocks > 0; --blocks) {
+        if (blocks > 0) {
             begin(first);
             ptx::wgmma_wait<0>();
             end(first);
@@ -256,11 +162,12 @@ class Multiplier {
         wait_for_turn();
         int previous = at_.stage;
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
-            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            const Tiles tiles = wait_for_stage();
             ptx::wgmma_fence();
 #pragma unroll
             for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block<MmaOfWidth, 0, kSteps>(block, block, done > 0 || block > 0, acc);
+                multiply_block<MmaOfWidth, 0, kSteps>(tiles, block, block, done > 0 || block > 0,
+                                                      acc);
             }
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
@@ -287,18 +194,18 @@ class Multiplier {
         clear(second);
         clear(sums);
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
-            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+            const Tiles tiles = wait_for_stage();
             wait_for_issue();
             ptx::wgmma_fence();
-            multiply_block<Mma, 0, kHalfBlock>(kHigh, kHigh, false, first);
+            multiply_block<Mma, 0, kHalfBlock>(tiles, kHigh, kHigh, false, first);
             ptx::wgmma_commit();
-            multiply_block<Mma, kHalfBlock, kSteps>(kHigh, kHigh, false, second);
+            multiply_block<Mma, kHalfBlock, kSteps>(tiles, kHigh, kHigh, false, second);
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
             promote<Mma::kRegisters>(first, sums);
             ptx::wgmma_fence();
-            multiply_block<Mma, 0, kSteps>(kHigh, kLow, false, first);
-            multiply_block<Mma, 0, kSteps>(kLow, kHigh, true, first);
+            multiply_block<Mma, 0, kSteps>(tiles, kHigh, kLow, false, first);
+            multiply_block<Mma, 0, kSteps>(tiles, kLow, kHigh, true, first);
             ptx::wgmma_commit();
             pass_issue();
             ptx::wgmma_wait<0>();
@@ -332,22 +239,33 @@ class Multiplier {
         }
     }
 
+    // The first k-blocks of a stage. Where each waits for the one before, a shuffle does not pay.
+    struct Tiles {
+        ptx::MatrixDescriptor a, b;
+    };
+    __device__ Tiles wait_for_stage() const {
+        const int stage = at_.stage * shared_.stage_bytes();
+        Tiles tiles = {a_.further(stage), b_.further(stage)};
+        if (!Policy::kPromoted) tiles = {tiles.a.uniform(), tiles.b.uniform()};
+        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+        return tiles;
+    }
+
     // Steps kFirst to kEnd of k-block `a` of A's stage by k-block `b` of B's.
     template <class MmaOfWidth, int kFirst, int kEnd, int kSize>
-    __device__ __forceinline__ void multiply_block(int a, int b, bool accumulate,
+    __device__ __forceinline__ void multiply_block(const Tiles& tiles, int a, int b,
+                                                   bool accumulate,
                                                    Register (&acc)[kSubtiles][kSize]) {
         constexpr int kStepK = kMmaKBytes, kStepMn = kMmaK * kRowBytes;
         constexpr int kStepA = Policy::a_major == Major::k ? kStepK : kStepMn;
         constexpr int kStepB = Policy::b_major == Major::k ? kStepK : kStepMn;
-        const int stage = at_.stage * shared_.stage_bytes();
 #pragma unroll
         for (int step = kFirst; step < kEnd; ++step) {
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
                 MmaOfWidth::run(
-                    acc[s], a_.at(stage + a * shared_.bytes_a() + s * kSlabBytes + step * kStepA),
-                    b_.at(stage + b * shared_.bytes_b() + step * kStepB),
-                    accumulate || step > kFirst);
+                    acc[s], tiles.a.at(a * shared_.bytes_a() + s * kSlabBytes + step * kStepA),
+                    tiles.b.at(b * shared_.bytes_b() + step * kStepB), accumulate || step > kFirst);
             }
         }
     }

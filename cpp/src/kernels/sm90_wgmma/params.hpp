@@ -23,6 +23,9 @@ struct BoxPlan {
     int extent = 0;                   // of a box along m or n
     int bytes = 0;                    // of a k-block of a tile
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
+    // All tiles have the same boxes, of one stage: they stay in the ring, and are not fetched again
+    // and again from the same few lines of L2.
+    bool stays = false;
 };
 
 // The ring of stages of a block. What a k-block has of A and of B lies side by side; where the row

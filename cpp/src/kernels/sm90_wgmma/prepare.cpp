@@ -58,9 +58,10 @@ int boxed(std::int64_t mn, int block, int shares) {
 }
 
 // `mn`: rows of A or columns of B, of which a tile takes `block`; `shares` blocks load it together.
+// `one_stage`: a tile's k is that of one.
 void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::int64_t mn,
                 std::int64_t mn_stride, std::int64_t k_stride, int block, int block_k, int shares,
-                BoxPlan& plan, CUtensorMap& map) {
+                bool one_stage, BoxPlan& plan, CUtensorMap& map) {
     runtime::TensorMapShape shape = major == Major::k ? matrix_shape(view, args.k, mn, mn_stride)
                                                       : matrix_shape(view, mn, args.k, k_stride);
     shape.to_tf32 = view.dtype == DType::f32;
@@ -77,6 +78,9 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
         shape.box[1] = block_k;
     }
     plan.bytes = plan.boxes * plan.extent * kRowBytes;
+    const auto is_broadcast = [](int mask) { return mask == 0; };
+    plan.stays = one_stage && mn <= block &&
+                 std::all_of(plan.batch_mask, plan.batch_mask + kBatchDims, is_broadcast);
     if (args.k > 0) runtime::encode_tensor_map(&map, shape);
 }
 
@@ -228,10 +232,11 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     params.k_blocks = static_cast<int>(arrangement.k_blocks);
     params.n_step = arrangement.n_step;
     params.width = static_cast<int>(std::min<std::int64_t>(args.n, params.n_step));
+    const bool one_stage = arrangement.k_blocks <= row.stage_blocks;
     plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m,
-               tile.block_k, 1, params.load_a, params.a);
+               tile.block_k, 1, one_stage, params.load_a, params.a);
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
-               tile.block_k, cluster, params.load_b, params.b);
+               tile.block_k, cluster, one_stage, params.load_b, params.b);
     params.split.count = parts;
     params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, params);

@@ -49,6 +49,19 @@ struct MatrixDescriptor {
     __device__ MatrixDescriptor(std::uint32_t shared, int slab_bytes)
         : low((shared & 0x3ffff) >> 4 | static_cast<std::uint32_t>(slab_bytes >> 4) << 16) {}
 
+    __device__ MatrixDescriptor further(unsigned bytes) const {
+        MatrixDescriptor result = *this;
+        result.low += bytes / 16;
+        return result;
+    }
+    // What is the same in all lanes, as the compiler learns from a shuffle: it computes in uniform
+    // registers then, where instructions want descriptors.
+    __device__ MatrixDescriptor uniform() const {
+        MatrixDescriptor result = *this;
+        result.low = __shfl_sync(~0u, low, 0);
+        return result;
+    }
+
     __device__ std::uint64_t at(unsigned bytes) const {
         constexpr std::uint32_t kSwizzle128 = 1u << 30, kEightRows = 1024 >> 4;
         constexpr std::uint32_t kHigh = kSwizzle128 | kEightRows;

@@ -1,0 +1,106 @@
+// The thread that keeps the ring of stages full: boxes of A and B, as stages become empty.
+#pragma once
+
+#include "kernels/device/ptx/tma.cuh"
+#include "kernels/sm90_wgmma/pipeline.cuh"
+
+namespace tcgemm::sm90_wgmma {
+
+template <class Policy>
+class Producer {
+   public:
+    __device__ Producer(const Params& params, SharedMemory<Policy> shared)
+        : params_(params), shared_(shared) {}
+
+    __device__ void run() {
+        if (params_.cluster_log2 > 0) {
+            fill<true>();
+            // A block may not end while its neighbour writes to it or arrives at its barriers.
+            for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
+                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
+            }
+        } else {
+            fill<false>();
+        }
+    }
+
+   private:
+    // kShared: the two blocks of a cluster load each a half of B, for both.
+    template <bool kShared>
+    __device__ __forceinline__ void fill() {
+        constexpr int kShares = kShared ? 2 : 1;
+        const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
+        const Load<Policy::a_major, Policy::kBlockM, 1> load_a(params_.a, params_.load_a, 0);
+        const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(params_.b, params_.load_b,
+                                                                     share);
+        WorkList<Policy> list(params_);
+        for (int tile = 0; list.has_next(); ++tile) {
+            const Work work = list.decode(list.next());
+            const bool again = tile >= shared_.stages();
+            const bool loads_a = !(params_.load_a.stays && again);
+            const bool loads_b = !(params_.load_b.stays && again);
+            const int block_bytes =
+                (loads_a ? params_.load_a.bytes : 0) + (loads_b ? params_.load_b.bytes : 0);
+            ptx::TensorCoordinates a, b;
+#pragma unroll
+            for (int dim = 0; dim < kBatchDims; ++dim) {
+                a.batch[dim] = work.batch_index[dim] & params_.load_a.batch_mask[dim];
+                b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
+            }
+            constexpr int kBlocks = Policy::kBlocksPerStage;
+            int k = work.first_block * Policy::kBlockK;
+            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance(shared_)) {
+                const std::uint32_t full = shared_.full(at_.stage);
+                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
+                ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
+#pragma unroll
+                for (int block = 0; block < kBlocks; ++block, k += Policy::kBlockK) {
+                    // Behind the last block of a part: zeros, which lie behind the end of K.
+                    const int here =
+                        block == 0 || block < left ? k : params_.k_blocks * Policy::kBlockK;
+                    if (loads_a) load_a.run(shared_.a(at_.stage, block), full, a, here, work.m);
+                    if (loads_b) load_b.run(shared_.b(at_.stage, block), full, b, here, work.n);
+                }
+            }
+        }
+    }
+
+    // A share of the boxes of a tile: all, or every other one, which go to both blocks.
+    template <Major kMajor, int kBlock, int kShares>
+    struct Load {
+        static constexpr int kBoxes =
+            kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
+        const CUtensorMap& map;
+        int share, boxes, extent, box_bytes;
+
+        __device__ Load(const CUtensorMap& tensor_map, const BoxPlan& plan, int my_share)
+            : map(tensor_map),
+              share(my_share),
+              boxes(plan.boxes),
+              extent(plan.extent),
+              box_bytes(extent * kRowBytes) {}
+
+        __device__ __forceinline__ void run(std::uint32_t tile, std::uint32_t full,
+                                            ptx::TensorCoordinates at, int k, int mn) const {
+#pragma unroll
+            for (int i = 0; i < kBoxes; ++i) {
+                const int box = i * kShares + share;
+                if (kMajor == Major::mn && box >= boxes) break;
+                at.inner = kMajor == Major::k ? k : mn + box * extent;
+                at.outer = kMajor == Major::k ? mn + box * extent : k;
+                if constexpr (kShares > 1) {
+                    constexpr std::uint16_t kBoth = 0b11;
+                    ptx::load_tensor_multicast(tile + box * box_bytes, &map, at, full, kBoth);
+                } else {
+                    ptx::load_tensor(tile + box * box_bytes, &map, at, full);
+                }
+            }
+        }
+    };
+
+    const Params& params_;
+    SharedMemory<Policy> shared_;
+    RingPosition at_;
+};
+
+}  // namespace tcgemm::sm90_wgmma
