@@ -149,8 +149,13 @@ def test_e02_size_overflow():
     with pytest.raises(tcgemm.ShapeError, match="64 bits"):
         tcgemm.matmul(tall, wide)
     far = Producer(np.ones((2, 2), np.float32), strides=[2**62, 1])
-    with pytest.raises(tcgemm.ShapeError, match="64 bits"):
-        tcgemm.matmul(far, np.ones((2, 2), np.float32))
+    ones = np.ones((2, 2), np.float32)
+    with pytest.raises(tcgemm.ShapeError, match=r"spans more than 2\^62 bytes"):
+        tcgemm.matmul(far, ones)
+    for stride in (2**61, -(2**63)):
+        out = Producer(np.zeros((2, 2), np.float32), strides=[stride, 1])
+        with pytest.raises(tcgemm.ShapeError, match=r"spans more than 2\^62 bytes"):
+            tcgemm.matmul(ones, ones, out=out)
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])

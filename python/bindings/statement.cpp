@@ -113,10 +113,10 @@ void check_out_layout(const ArrayView& out, const ProductShape& shape) {
 
 void check_out_memory(const Operands& operands, bool reads_c) {
     const ArrayView& out = operands.view(kOut);
-    const ByteRange range = byte_range(out);
+    const Footprint span = footprint(out);
     const auto shares_memory = [&](Slot slot) {
         const ArrayView& view = operands.view(slot);
-        return may_share_memory(view, byte_range(view), out, range);
+        return overlaps(view.data, footprint(view), out.data, span);
     };
     for (const Slot slot : {kA, kB}) {
         if (shares_memory(slot)) {

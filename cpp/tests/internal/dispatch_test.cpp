@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "../check.hpp"
-#include "dispatch/overlap.hpp"
 #include "dispatch/registry.hpp"
 #include "dispatch/select.hpp"
 #include "tcgemm/error.hpp"
