@@ -197,22 +197,32 @@ TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {
-    for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
+    const DeviceProperties hopper = gpu(9, 0);
+    if (!runs_on(build_info().architectures, hopper.cc())) return;
+    const auto family = [&](const GemmProblem& problem, const Forced& forced = {}) {
+        return std::string(select(ValidProblem::check(problem), hopper, forced).family->name);
+    };
+    GemmProblem problem = square(1, DType::f16);
+    problem.determinism = Determinism::batch_invariant;
+    const std::string of_a_row = family(problem);
+    CHECK(of_a_row != "simt");
+    problem.m = std::int64_t{1} << 32;  // more rows than a tensor map has
+    CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
+    CHECK_EQ(family(problem, {"simt", ""}), "simt");
+    CHECK_EQ(family(problem, {"", "simt_f16_32x32x8"}), "simt");
+    problem.determinism = Determinism::run_to_run;
+    CHECK(family(problem) != of_a_row);
+}
+
+TEST(no_family_takes_more_tiles_than_it_counts) {
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}}) {
         const DeviceProperties card = gpu(major, minor);
         if (!runs_on(build_info().architectures, card.cc())) continue;
-        const auto family = [&](const GemmProblem& problem, const Forced& forced = {}) {
-            return std::string(select(ValidProblem::check(problem), card, forced).family->name);
-        };
         GemmProblem problem = square(1, DType::f16);
-        problem.determinism = Determinism::batch_invariant;
-        const std::string of_a_row = family(problem);
-        CHECK(of_a_row != "simt");
-        problem.m = std::int64_t{1} << 40;  // more tiles than the tensor-core families count
-        CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
-        CHECK_EQ(family(problem, {"simt", ""}), "simt");
-        CHECK_EQ(family(problem, {"", "simt_f16_32x32x8"}), "simt");
-        problem.determinism = Determinism::run_to_run;
-        CHECK_EQ(family(problem), "simt");
+        problem.m = std::int64_t{1} << 40;
+        const ValidProblem valid = ValidProblem::check(problem);
+        CHECK_THROWS(NoKernelError, select(valid, card, {"simt", ""}), "at most 2^31 - 1 tiles");
+        CHECK_THROWS(NoKernelError, select(valid, card, {}), "at most 2^31 - 1 tiles");
     }
 }
 
