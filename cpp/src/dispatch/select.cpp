@@ -17,6 +17,7 @@ namespace {
 
 std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kernel,
                            const ValidProblem& problem, const DeviceProperties& device) {
+    if (problem.empty()) return "has nothing to do: D has no elements";
     if (entry.family->on_cpu != device.device.is_cpu()) {
         return entry.family->on_cpu ? "takes host memory, the operands are on a GPU"
                                     : "takes GPU memory, the operands are on the CPU";

@@ -66,6 +66,16 @@ TEST(says_each_candidates_reason_where_none_accepts) {
                  "TCGEMM_FORCE_FAMILY=host");
 }
 
+TEST(explains_that_an_empty_product_needs_no_kernel) {
+    GemmProblem problem = square(8, DType::f16);
+    problem.batch_rank = 1;  // and no matrix in it
+    for (const DeviceProperties& device : {gpu(9, 0), properties(Device::cpu())}) {
+        for (const KernelVerdict& verdict : explain(problem, device)) {
+            CHECK(!verdict.chosen && !verdict.reason.empty());
+        }
+    }
+}
+
 TEST(an_unknown_forced_name_is_an_error) {
     setenv("TCGEMM_FORCE_FAMILY", "no_such_family", 1);
     CHECK_THROWS(InvalidArgument, Plan(square(8, DType::f32), Device::cpu()), "no_such_family");
