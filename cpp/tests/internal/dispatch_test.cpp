@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "../check.hpp"
@@ -59,11 +61,32 @@ TEST(host_problems_go_to_the_host_family) {
     CHECK_EQ(std::string(choice.family->name), "host");
 }
 
-TEST(says_each_candidates_reason_where_none_accepts) {
-    const ValidProblem problem = ValidProblem::check(square(64, DType::f32));
-    CHECK_THROWS(NoKernelError, select(problem, gpu(3, 0), {}), "host_float32: takes host memory");
-    CHECK_THROWS(NoKernelError, select(problem, gpu(9, 0), {"host", ""}),
-                 "TCGEMM_FORCE_FAMILY=host");
+std::string refusal(const GemmProblem& problem, const DeviceProperties& device,
+                    const Forced& forced) {
+    try {
+        select(ValidProblem::check(problem), device, forced);
+    } catch (const NoKernelError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(says_each_reason_once_where_no_candidate_accepts) {
+    GemmProblem problem = square(64, DType::f32);
+    problem.precision = Precision::fp32_simt;
+    CHECK_EQ(refusal(problem, gpu(9, 0), {"", "host_float32"}),
+             "no kernel computes this product on made-up GPU under "
+             "TCGEMM_FORCE_KERNEL=host_float32:\n"
+             "  host_float32: takes host memory, the operands are on a GPU");
+    const std::string of_host = refusal(problem, gpu(9, 0), {"host", ""});
+    CHECK(of_host.find("TCGEMM_FORCE_FAMILY=host:\n  all 7 of host: takes host memory") !=
+          std::string::npos);
+    for (const char* family : {"sm80_mma", "sm90_wgmma"}) {
+        const std::string message = refusal(problem, gpu(9, 0), {family, ""});
+        if (!runs_on(build_info().architectures, 90)) continue;
+        CHECK(message.find(" more: ") != std::string::npos);
+        CHECK(std::count(message.begin(), message.end(), '\n') <= 20);
+    }
 }
 
 TEST(explains_that_an_empty_product_needs_no_kernel) {
