@@ -76,7 +76,11 @@ BAD_CALLS = [
     ({"beta": "x"}, "DTypeError", "beta is 'x'"),
     ({"precision": "fp12"}, "InvalidArgument", "precision is 'fp12'.*fp16, bf16, tf32.*or None"),
     ({"precision": 16}, "InvalidArgument", "precision is 16"),
-    ({"accumulate": "float32"}, "InvalidArgument", "accumulate is 'float32'.*fp32"),
+    (
+        {"accumulate": "float32"},
+        "InvalidArgument",
+        "accumulate is 'float32'.*fp32.*None for the default",
+    ),
     ({"determinism": "none"}, "InvalidArgument", "determinism is 'none'.*run_to_run"),
     ({"determinism": None}, "InvalidArgument", "determinism is None"),
     (
@@ -103,6 +107,9 @@ BAD_CALLS = [
     ({"out_dtype": "int32"}, "DTypeError", "D is int32"),
     ({"out_dtype": "text"}, "DTypeError", "out_dtype is 'text', which is no dtype"),
     ({"out_dtype": 7}, "DTypeError", "out_dtype is 7"),
+    ({"out_dtype": "fp8"}, "DTypeError", "out_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m"),
+    ({"out_dtype": "int8"}, "DTypeError", "D is int8; .*float64: ask for one of them and convert"),
+    ({"a_dtype": "fp8"}, "DTypeError", "a_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m2'"),
     ({"stream": "s"}, "InvalidArgument", "stream is a .*str.*pass None"),
     ({"stream": True}, "InvalidArgument", "stream is a .*bool"),
     ({"stream": -5}, "InvalidArgument", "stream is -5"),

@@ -16,13 +16,18 @@ std::string str(int64_t value) { return std::to_string(value); }
 
 std::string shape(int64_t rows, int64_t cols) { return str(rows) + " x " + str(cols); }
 
+const char* text(const char* name) { return name; }
+const char* text(const DTypeInfo& dtype) { return dtype.name; }
+
 // Enumerations may come from C or from a cast: out of range they would index past the tables.
 template <class Enum, class Names>
 void check_enum(Enum value, const Names& names, const char* what) {
     if (static_cast<std::size_t>(value) < names.size()) return;
+    std::string known;
+    for (const auto& one : names) known += (known.empty() ? "" : ", ") + std::string(text(one));
     throw InvalidArgument(std::string(what) + " has the value " + str(static_cast<int>(value)) +
-                          ", which is none of the " + str(static_cast<int64_t>(names.size())) +
-                          " that exist");
+                          "; it must be 0 to " + str(static_cast<int64_t>(names.size()) - 1) +
+                          ", for " + known);
 }
 
 int64_t multiply(int64_t x, int64_t y, const std::string& what) {
@@ -168,7 +173,8 @@ void check_output_dtype(const GemmProblem& p, DType compute) {
                          name(p.precision) + " goes to " +
                          (int8  ? "int32, float16, bfloat16 or float32"
                           : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
-                                : "float16, bfloat16, float32 or float64"));
+                                : "float16, bfloat16, float32 or float64") +
+                         ": ask for one of them and convert the result");
     }
     if (p.c.dtype != p.d.dtype) {
         throw DTypeError(

@@ -108,7 +108,7 @@ TEST(names_what_is_wrong) {
                  "block_1x128, which int8 products do not take");
     CHECK_THROWS(InvalidArgument,
                  check([](GemmProblem& p) { p.scale_a.kind = static_cast<ScaleKind>(99); }),
-                 "kind of scale_a has the value 99");
+                 "kind of scale_a has the value 99; it must be 0 to 4, for none, tensor");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) {
                      p.precision = Precision::fp64;
                      p.accumulate = Accumulate::promoted;
