@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime.hpp"
 #include "dispatch/registry.hpp"
 #include "tcgemm/tcgemm.hpp"
 
