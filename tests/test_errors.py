@@ -76,7 +76,11 @@ BAD_CALLS = [
     ({"beta": "x"}, "DTypeError", "beta is 'x'"),
     ({"precision": "fp12"}, "InvalidArgument", "precision is 'fp12'.*fp16, bf16, tf32.*or None"),
     ({"precision": 16}, "InvalidArgument", "precision is 16"),
-    ({"accumulate": "float32"}, "InvalidArgument", "accumulate is 'float32'.*fp32"),
+    (
+        {"accumulate": "float32"},
+        "InvalidArgument",
+        "accumulate is 'float32'.*fp32.*None for the default",
+    ),
     ({"determinism": "none"}, "InvalidArgument", "determinism is 'none'.*run_to_run"),
     ({"determinism": None}, "InvalidArgument", "determinism is None"),
     (
@@ -103,6 +107,9 @@ BAD_CALLS = [
     ({"out_dtype": "int32"}, "DTypeError", "D is int32"),
     ({"out_dtype": "text"}, "DTypeError", "out_dtype is 'text', which is no dtype"),
     ({"out_dtype": 7}, "DTypeError", "out_dtype is 7"),
+    ({"out_dtype": "fp8"}, "DTypeError", "out_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m"),
+    ({"out_dtype": "int8"}, "DTypeError", "D is int8; .*float64: ask for one of them and convert"),
+    ({"a_dtype": "fp8"}, "DTypeError", "a_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m2'"),
     ({"stream": "s"}, "InvalidArgument", "stream is a .*str.*pass None"),
     ({"stream": True}, "InvalidArgument", "stream is a .*bool"),
     ({"stream": -5}, "InvalidArgument", "stream is -5"),
@@ -149,8 +156,13 @@ def test_e02_size_overflow():
     with pytest.raises(tcgemm.ShapeError, match="64 bits"):
         tcgemm.matmul(tall, wide)
     far = Producer(np.ones((2, 2), np.float32), strides=[2**62, 1])
-    with pytest.raises(tcgemm.ShapeError, match="64 bits"):
-        tcgemm.matmul(far, np.ones((2, 2), np.float32))
+    ones = np.ones((2, 2), np.float32)
+    with pytest.raises(tcgemm.ShapeError, match=r"spans more than 2\^62 bytes"):
+        tcgemm.matmul(far, ones)
+    for stride in (2**61, -(2**63)):
+        out = Producer(np.zeros((2, 2), np.float32), strides=[stride, 1])
+        with pytest.raises(tcgemm.ShapeError, match=r"spans more than 2\^62 bytes"):
+            tcgemm.matmul(ones, ones, out=out)
 
 
 @pytest.mark.parametrize("framework", ["numpy", "torch"])

@@ -7,10 +7,6 @@ from harness import COL, MODES, ROW, SIXTEEN_BIT_FAMILIES, Lab, Layout, data, ro
 ROOM = Layout(pad=8)  # rows that keep their alignment, with gaps
 
 
-def fp32_accumulating(mode):
-    return mode.accumulator == "float32"
-
-
 def fp16_computing(mode):
     return mode.compute == "float16" and mode.accumulator == "float32"
 

@@ -31,10 +31,14 @@ def refuses(lab, mode, out_dtype):
         lab.prepare(mode, *operands(mode), out_dtype=out_dtype)
     message = str(caught.value)
     assert f"TCGEMM_FORCE_FAMILY={lab.family}" in message
-    # Every candidate of the family with its reason.
-    for kernel in tcgemm.kernels():
-        if kernel["family"] == lab.family:
-            assert re.search(rf"{kernel['name']}: \S", message), message
+    # Each reason once, and all of the family's kernels have one.
+    given = [line.split(": ", 1) for line in message.split("\n  ")[1:]]
+    assert len({reason for _, reason in given}) == len(given), message
+    count = 0
+    for kernels, _ in given:
+        number = re.search(r"\d+(?= more$| of \w+$)", kernels)
+        count += int(number[0]) + ("more" in kernels) if number else 1
+    assert count == sum(kernel["family"] == lab.family for kernel in tcgemm.kernels()), message
 
 
 def test_each_family_takes_what_is_written_and_refuses_the_rest(lab):

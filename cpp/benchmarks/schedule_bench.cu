@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "core/runtime.hpp"
 #include "dispatch/registry.hpp"
 #include "tcgemm/tcgemm.hpp"
 
@@ -66,6 +65,17 @@ __global__ void compare(const T* value, const T* reference, std::int64_t count, 
     atomicMax(&most->size, __float_as_int(size));
 }
 
+DType dtype_named(const std::string& name) {
+    if (name == "f16") return DType::f16;
+    if (name == "bf16") return DType::bf16;
+    if (name == "f64") return DType::f64;
+    std::fprintf(stderr,
+                 "schedule_bench: DTYPE is %s; it must be f16, bf16 or f64, with :f32 behind it "
+                 "for FP32 output\n",
+                 name.c_str());
+    std::exit(1);
+}
+
 struct Shape {
     std::int64_t m = 0, n = 0, k = 0, batch = 1;
 };
@@ -105,10 +115,10 @@ int main(int argc, char** argv) {
     if (argc < 5)
         return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
     const std::string family = argv[1], dtypes = argv[2], layout = argv[3];
-    const DType dtype = dtypes.rfind("bf16", 0) == 0  ? DType::bf16
-                        : dtypes.rfind("f64", 0) == 0 ? DType::f64
-                                                      : DType::f16;
-    const DType result = dtypes.find(":f32") != std::string::npos ? DType::f32 : dtype;
+    const std::size_t colon = dtypes.find(':');
+    const bool to_f32 = colon != std::string::npos && dtypes.substr(colon) == ":f32";
+    const DType dtype = dtype_named(to_f32 ? dtypes.substr(0, colon) : dtypes);
+    const DType result = to_f32 ? DType::f32 : dtype;
     const int item = size_of(dtype);
     const DeviceProperties& device = properties(Device::cuda(0));
     constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;

@@ -1,5 +1,4 @@
 // Every host allocation fails in turn: each call has to end in a status, and the next has to work.
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <new>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "problem/footprint.hpp"
 #include "tcgemm/device.hpp"
 #include "tcgemm/dtype.hpp"
 #include "tcgemm/problem.hpp"
@@ -35,20 +36,12 @@ ArrayView packed(DType dtype, int ndim, const Dims& shape, Device device);
 // Gives dimensions of extent 1 the stride of a packed array: their stride is never walked.
 void normalise_strides(ArrayView& view);
 
-// Bytes from the lowest to past the highest element, relative to element (0, .., 0).
-struct ByteRange {
-    std::int64_t low = 0, high = 0;
-};
-ByteRange byte_range(const ArrayView& view);  // throws ShapeError where it leaves int64
+Footprint footprint(const ArrayView& view);  // throws ShapeError where no memory is so large
+// Whether two elements of the array may share an address (a stride of 0, say).
+bool may_overlap_itself(const ArrayView& view);
 
 bool same_layout(const ArrayView& x, const ArrayView& y);    // dtype, shape, strides, device
 bool same_elements(const ArrayView& x, const ArrayView& y);  // and the address
-// False only if no byte is shared; the left and the right columns of one matrix are told apart.
-// `x_range` is byte_range(x), `y_range` that of y.
-bool may_share_memory(const ArrayView& x, const ByteRange& x_range, const ArrayView& y,
-                      const ByteRange& y_range);
-// Whether two elements of the array may share an address (a stride of 0, say).
-bool may_overlap_itself(const ArrayView& view);
 
 std::string text(int ndim, const Dims& dims);  // "(3, 4)"
 std::string text(Device device);               // "cpu", "cuda:1"

@@ -1,7 +1,5 @@
 #include "cupy_array.hpp"
 
-#include <string>
-
 #include "elements.hpp"
 #include "members.hpp"
 #include "streams.hpp"

@@ -147,7 +147,6 @@ Fp8Bytes fp8_bytes(py::handle array, const TypeInfo& type) {
 }
 
 // --- NumPy
-// ------------------------------------------------------------------------------------------
 
 ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* operand) {
     const auto array = py::reinterpret_borrow<py::array>(handle);
@@ -169,7 +168,6 @@ ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* 
 }
 
 // --- DLPack capsules
-// --------------------------------------------------------------------------------
 
 template <class Managed>
 std::shared_ptr<void> own(Managed* managed) {
@@ -246,7 +244,6 @@ ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operan
 }
 
 // --- DLPack's C exchange API
-// ------------------------------------------------------------------------
 
 ImportedArray as_before(const ArrayView& known) {
     ImportedArray imported;
@@ -297,7 +294,6 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
 }
 
 // --- CUDA Array Interface, version 3
-// --------------------------------------------------------------
 
 ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type,
                                           const char* operand, Device device) {

@@ -96,8 +96,8 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
     }
     if (size_of(*named) != 1) {
         throw DTypeError(std::string(operand) + " is uint8, which can't be read as " +
-                         name(*named) + "; elements of one byte are float8_e4m3fn, float8_e5m2 " +
-                         "and int8");
+                         name(*named) + "; pass " + operand + "_dtype=\"float8_e4m3fn\", " +
+                         "\"float8_e5m2\" or \"int8\", which have one byte");
     }
     view.dtype = *named;
     view.is_bytes = false;

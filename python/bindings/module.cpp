@@ -4,6 +4,7 @@
 
 #include "calls.hpp"
 #include "device_array.hpp"
+#include "elements.hpp"
 #include "errors.hpp"
 #include "probe.hpp"
 #include "product.hpp"
@@ -69,12 +70,6 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
         }
         throw InvalidArgument("unknown name " + name);
     };
-    const auto dtype = [](const std::string& wanted) {
-        for (const DTypeInfo& known : kDTypes) {
-            if (wanted == known.name) return known.id;
-        }
-        throw DTypeError("unknown dtype " + wanted);
-    };
     GemmProblem problem;
     std::tie(problem.m, problem.n, problem.k) = shape;
     const auto row_major = [](DType element, std::int64_t columns) {
@@ -82,9 +77,10 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
         while (columns * size_of(element) % operand.alignment != 0) operand.alignment /= 2;
         return operand;
     };
-    problem.a = row_major(dtype(operand_dtype), problem.k);
-    problem.b = row_major(dtype(operand_dtype), problem.n);
-    problem.c = problem.d = row_major(dtype(out_dtype), problem.n);
+    const DType operands = dtype_named(operand_dtype).value();
+    problem.a = row_major(operands, problem.k);
+    problem.b = row_major(operands, problem.n);
+    problem.c = problem.d = row_major(dtype_named(out_dtype).value(), problem.n);
     problem.precision = static_cast<Precision>(index(kPrecisionNames, precision));
     problem.accumulate = static_cast<Accumulate>(index(kAccumulateNames, accumulate));
     if (!cc) return verdicts(problem, properties(Device::cpu()));

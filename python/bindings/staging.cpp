@@ -17,8 +17,8 @@ int64_t distinct_elements(const ArrayView& view) {
 
 // Gaps of up to as many bytes as the elements travel along rather than be packed by the CPU.
 bool fills_its_span(const ArrayView& view) {
-    const ByteRange range = byte_range(view);
-    return range.high - range.low <= 2 * distinct_elements(view) * size_of(view.dtype);
+    const Footprint span = footprint(view);
+    return span.high - span.low <= 2 * distinct_elements(view) * size_of(view.dtype);
 }
 
 // A packed layout in which repeated dimensions stay repeated.
@@ -69,24 +69,24 @@ void copy_elements(const ArrayView& to, const ArrayView& from) {
 ArrayView staged_layout(const ArrayView& host, Device device) {
     ArrayView layout = fills_its_span(host) ? host : packed_like(host);
     layout.shape = host.shape;
-    layout.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(-byte_range(layout).low));
+    layout.data = reinterpret_cast<void*>(static_cast<std::uintptr_t>(-footprint(layout).low));
     layout.device = device;
     layout.read_only = false;
     return layout;
 }
 
 StagedArray::StagedArray(const ArrayView& host, Device device, StreamView stream)
-    : host_(host), range_(byte_range(host)), as_span_(fills_its_span(host)), stream_(stream) {
+    : host_(host), span_(footprint(host)), as_span_(fills_its_span(host)), stream_(stream) {
     if (host.element_count() == 0) return;
-    if (!as_span_) range_ = byte_range(packed_like(host));
-    buffer_ = DeviceBuffer(range_.high - range_.low, device.ordinal, stream);
-    origin_ = static_cast<char*>(buffer_.data()) - range_.low;
+    if (!as_span_) span_ = footprint(packed_like(host));
+    buffer_ = DeviceBuffer(span_.high - span_.low, device.ordinal, stream);
+    origin_ = static_cast<char*>(buffer_.data()) - span_.low;
 }
 
 void StagedArray::upload() {
     if (host_.element_count() == 0) return;
     if (as_span_) {
-        copy_async(buffer_.data(), static_cast<const char*>(host_.data) + range_.low,
+        copy_async(buffer_.data(), static_cast<const char*>(host_.data) + span_.low,
                    buffer_.bytes(), stream_);
         return;
     }
@@ -101,15 +101,15 @@ void StagedArray::upload() {
 void StagedArray::download() {
     if (host_.element_count() > 0) {
         const int64_t elements = distinct_elements(host_) * size_of(host_.dtype);
-        if (as_span_ && range_.high - range_.low == elements) {
-            copy_async(static_cast<char*>(host_.data) + range_.low, buffer_.data(), buffer_.bytes(),
+        if (as_span_ && span_.high - span_.low == elements) {
+            copy_async(static_cast<char*>(host_.data) + span_.low, buffer_.data(), buffer_.bytes(),
                        stream_);
         } else {  // the gaps belong to somebody else
             const std::unique_ptr<char[]> memory(new char[buffer_.bytes()]);
             copy_async(memory.get(), buffer_.data(), buffer_.bytes(), stream_);
             stream_.synchronize();
             ArrayView copy = as_span_ ? host_ : packed_like(host_);
-            copy.data = memory.get() - range_.low;
+            copy.data = memory.get() - span_.low;
             copy_elements(host_, copy);
             return;
         }

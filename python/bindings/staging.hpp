@@ -23,7 +23,7 @@ class StagedArray {
 
    private:
     ArrayView host_;
-    ByteRange range_;
+    Footprint span_;
     bool as_span_;  // the whole span is copied at once, gaps included
     StreamView stream_;
     DeviceBuffer buffer_;

@@ -25,7 +25,8 @@ Enum from_name(const py::object& value, const Names& names, std::size_t first, c
         known += (known.empty() ? "" : ", ") + std::string(names[i]);
     }
     throw InvalidArgument(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
-                          "; it must be one of " + known + (first > 0 ? ", or None" : ""));
+                          "; it must be one of " + known +
+                          (first > 0 ? ", or None for the default" : ""));
 }
 
 // Default of the result: the dtype that holds the values of A and of B; int32 for int8, float32
@@ -53,7 +54,7 @@ DType out_dtype_of(const Operands& operands, const Modes& modes, Precision preci
     if (const std::optional<DType> known = dtype_named(wanted)) return *known;
     throw DTypeError("out_dtype is " + wanted +
                      "; results are float16, bfloat16, float32, float64, int32, float8_e4m3fn or "
-                     "float8_e5m2");
+                     "float8_e5m2: pass one of them and convert the result");
 }
 
 void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
@@ -113,10 +114,10 @@ void check_out_layout(const ArrayView& out, const ProductShape& shape) {
 
 void check_out_memory(const Operands& operands, bool reads_c) {
     const ArrayView& out = operands.view(kOut);
-    const ByteRange range = byte_range(out);
+    const Footprint span = footprint(out);
     const auto shares_memory = [&](Slot slot) {
         const ArrayView& view = operands.view(slot);
-        return may_share_memory(view, byte_range(view), out, range);
+        return overlaps(view.data, footprint(view), out.data, span);
     };
     for (const Slot slot : {kA, kB}) {
         if (shares_memory(slot)) {

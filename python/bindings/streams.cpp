@@ -19,7 +19,6 @@ namespace py = pybind11;
 namespace {
 
 constexpr std::uintptr_t kLegacy = 1;
-constexpr std::uintptr_t kPerThread = 2;
 
 bool is_integer(py::handle value) {
     return PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
@@ -82,7 +81,6 @@ void order(StreamView earlier, StreamView later, Device device) {
 }
 
 // --- own streams: never destroyed, as the CUDA runtime may be gone before static objects are
-// ------
 
 namespace {
 
@@ -134,7 +132,6 @@ BorrowedStream::~BorrowedStream() {
 }
 
 // --- fork
-// -----------------------------------------------------------------------------------------
 
 namespace {
 

@@ -29,7 +29,9 @@ def dtype_name(dtype: Any, argument: str = "out_dtype") -> str | None:
     try:
         return _name_of(dtype)
     except TypeError:
+        is_fp8 = argument != "out_dtype" or dtype == "fp8"
+        names = "'float8_e4m3fn' or 'float8_e5m2'" if is_fp8 else "a name such as 'float32'"
         raise DTypeError(
-            f"{argument} is {dtype!r}, which is no dtype; pass a name such as 'float32', or a "
-            "dtype of NumPy, ml_dtypes, PyTorch or JAX"
+            f"{argument} is {dtype!r}, which is no dtype; pass {names}, or a dtype of NumPy, "
+            "ml_dtypes, PyTorch or JAX"
         ) from None

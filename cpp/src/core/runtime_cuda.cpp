@@ -2,7 +2,6 @@
 #include <cuda_runtime_api.h>
 
 #include <mutex>
-#include <utility>
 
 #include "core/runtime.hpp"
 #include "tcgemm/error.hpp"

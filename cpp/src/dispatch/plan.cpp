@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "dispatch/overlap.hpp"
 #include "dispatch/select.hpp"
 #include "kernels/operand_form.hpp"
 #include "pack/halves.hpp"

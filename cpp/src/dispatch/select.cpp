@@ -17,6 +17,7 @@ namespace {
 
 std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kernel,
                            const ValidProblem& problem, const DeviceProperties& device) {
+    if (problem.empty()) return "has nothing to do: D has no elements";
     if (entry.family->on_cpu != device.device.is_cpu()) {
         return entry.family->on_cpu ? "takes host memory, the operands are on a GPU"
                                     : "takes GPU memory, the operands are on the CPU";
@@ -44,11 +45,49 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
     return {};
 }
 
+// Why kernels do not compute a product. Those of a family with one reason stand together.
+class Reasons {
+   public:
+    void add(const RegisteredFamily& family, const KernelInfo& kernel, const std::string& reason) {
+        for (Group& group : groups_) {
+            if (group.family != &family || group.reason != reason) continue;
+            ++group.count;
+            return;
+        }
+        groups_.push_back({&family, kernel.name, reason, 1});
+    }
+    std::string text() const {
+        std::string text;
+        for (const Group& group : groups_) {
+            text += "\n  ";
+            if (group.count == 1) {
+                text += group.first;
+            } else if (group.count == group.family->family->kernel_count) {
+                text += "all " + std::to_string(group.count) + " of " + group.family->name;
+            } else {
+                text +=
+                    std::string(group.first) + " and " + std::to_string(group.count - 1) + " more";
+            }
+            text += ": " + group.reason;
+        }
+        return text.empty() ? "\n  (no kernel is left to choose from)" : text;
+    }
+
+   private:
+    struct Group {
+        const RegisteredFamily* family;
+        const char* first;  // kernel
+        std::string reason;
+        int count;
+    };
+    std::vector<Group> groups_;
+};
+
 // The row of least cost that accepts; kernel is null where none does. Adds the others' reasons.
 // `takes_all`: only of those that take any operands, also what does not fit halves.
 Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
                const DeviceProperties& device, const std::string& forced_kernel, bool takes_all,
-               std::string& reasons) {
+               Reasons& reasons) {
     Choice best{&entry, nullptr, {}, nullptr, {}};
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         const KernelInfo& kernel = entry.family->kernels[i];
@@ -56,7 +95,7 @@ Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
         if (takes_all && kernel.needs.halves()) continue;
         const std::string reason = reason_against(entry, kernel, problem, device);
         if (!reason.empty()) {
-            reasons += "\n  " + std::string(kernel.name) + ": " + reason;
+            reasons.add(entry, kernel, reason);
             continue;
         }
         const Schedule schedule = kernel.schedule(problem, device);
@@ -82,7 +121,7 @@ Choice fallback_of(const Choice& choice, const ValidProblem& problem,
     const std::vector<RegisteredFamily>& families = registered_families();
     for (const RegisteredFamily* entry = choice.family + 1;
          entry != families.data() + families.size(); ++entry) {
-        std::string reasons;
+        Reasons reasons;
         const Choice found = best_of(*entry, problem, device, {}, true, reasons);
         if (found.kernel) return found;
     }
@@ -149,7 +188,8 @@ const Forced& forced_by_environment() {
 }
 
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
-    std::string reasons;
+    Reasons reasons;
+    std::string note;
     for (const RegisteredFamily& entry : registered_families()) {
         if (!forced.family.empty() && forced.family != entry.name) continue;
         Choice best = best_of(entry, problem, device, forced.kernel, false, reasons);
@@ -164,9 +204,9 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
         // Families differ in their bits, so M and the batch must not choose among them.
         if (!is_forced && problem.batch_invariant() &&
             accepts(entry, single_row(problem), device)) {
-            reasons += "\n  (a single row goes to " + std::string(entry.name) +
-                       ", and other families would give it other bits: with determinism "
-                       "run_to_run they may compute this product)";
+            note = "\n  (a single row goes to " + std::string(entry.name) +
+                   ", and other families would give it other bits: with determinism "
+                   "run_to_run they may compute this product)";
             break;
         }
     }
@@ -174,8 +214,7 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
     if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
     if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
     throw NoKernelError("no kernel computes this product on " + device.name +
-                        (asked.empty() ? "" : " under" + asked) + ":" +
-                        (reasons.empty() ? "\n  (no kernel is left to choose from)" : reasons));
+                        (asked.empty() ? "" : " under" + asked) + ":" + reasons.text() + note);
 }
 
 std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {

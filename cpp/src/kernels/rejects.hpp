@@ -1,9 +1,10 @@
-// What predicates of tensor-core families have in common (KernelInfo::rejects).
+// What predicates of families have in common (KernelInfo::rejects).
 #pragma once
 
 #include <string>
 
-#include "problem/valid_problem.hpp"
+#include "core/math.hpp"
+#include "kernels/kernel_info.hpp"
 
 namespace tcgemm {
 
@@ -11,6 +12,28 @@ namespace tcgemm {
 inline bool keeps(Accumulate has, Accumulate asked) {
     const bool in_fp32 = has == Accumulate::fp32 || has == Accumulate::promoted;
     return has == asked || (asked == Accumulate::fast && in_fp32);
+}
+
+// What a kernel says that needs a newer device.
+inline std::string needs_newer(const char* needs, const DeviceProperties& device) {
+    return std::string("needs ") + needs + ", the device has " + std::to_string(device.cc_major) +
+           "." + std::to_string(device.cc_minor);
+}
+
+// Tiles of a matrix are counted in 31 bits (TileScheduler). Empty: there are no more.
+inline std::string rejects_tiles(const ValidProblem& problem, const TileConfig& tile) {
+    const std::int64_t tiles_m = divide_up(problem->m, tile.block_m);
+    const std::int64_t tiles_n = divide_up(problem->n, tile.block_n);
+    if (tiles_m * tiles_n <= 0x7fffffff) return {};
+    return "counts at most 2^31 - 1 tiles a matrix, the problem has " + std::to_string(tiles_m) +
+           " x " + std::to_string(tiles_n);
+}
+
+// And k-blocks, with as many behind the last one as a kernel loads ahead.
+inline std::string rejects_k_blocks(const ValidProblem& problem, int block_k, int ahead = 0) {
+    if (problem->k / block_k < 0x7fffffff - ahead) return {};
+    return "counts at most 2^31 - 1 k-blocks of " + std::to_string(block_k) +
+           ", the problem has K = " + std::to_string(problem->k);
 }
 
 // Why a kernel that gets A and B in `multiplies`, accumulates in `accumulates` and has `epilogue`

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 
 #include "pack/conversions.hpp"
 #include "pack/halves.hpp"

@@ -1,7 +1,6 @@
 #include "problem/scales.hpp"
 
 #include <string>
-#include <utility>
 
 #include "core/math.hpp"
 #include "tcgemm/error.hpp"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "problem/footprint.hpp"
 #include "tcgemm/problem.hpp"
 
 namespace tcgemm {
@@ -47,13 +48,9 @@ class ValidProblem {
     std::int64_t batch_count_ = 1;
 };
 
-// Lowest and highest element offset that the operand touches, relative to element (0, 0).
-struct OffsetRange {
-    std::int64_t low = 0, high = 0;
-};
-// Of a rows x cols operand of `problem`'s batch. Throws ShapeError where an offset in bytes leaves
-// int64; `operand_name` is for the message.
-OffsetRange offset_range(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
-                         std::int64_t cols, const char* operand_name);
+// Of a rows x cols operand of `problem`'s batch. Throws ShapeError where it spans more than any
+// memory; `operand_name` is for the message.
+Footprint footprint(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
+                    std::int64_t cols, const char* operand_name);
 
 }  // namespace tcgemm

@@ -16,13 +16,18 @@ std::string str(int64_t value) { return std::to_string(value); }
 
 std::string shape(int64_t rows, int64_t cols) { return str(rows) + " x " + str(cols); }
 
+const char* text(const char* name) { return name; }
+const char* text(const DTypeInfo& dtype) { return dtype.name; }
+
 // Enumerations may come from C or from a cast: out of range they would index past the tables.
 template <class Enum, class Names>
 void check_enum(Enum value, const Names& names, const char* what) {
     if (static_cast<std::size_t>(value) < names.size()) return;
+    std::string known;
+    for (const auto& one : names) known += (known.empty() ? "" : ", ") + std::string(text(one));
     throw InvalidArgument(std::string(what) + " has the value " + str(static_cast<int>(value)) +
-                          ", which is none of the " + str(static_cast<int64_t>(names.size())) +
-                          " that exist");
+                          "; it must be 0 to " + str(static_cast<int64_t>(names.size()) - 1) +
+                          ", for " + known);
 }
 
 int64_t multiply(int64_t x, int64_t y, const std::string& what) {
@@ -31,14 +36,6 @@ int64_t multiply(int64_t x, int64_t y, const std::string& what) {
         throw ShapeError(what + " does not fit into 64 bits: " + str(x) + " x " + str(y));
     }
     return product;
-}
-
-int64_t add(int64_t x, int64_t y, const std::string& what) {
-    int64_t sum = 0;
-    if (__builtin_add_overflow(x, y, &sum)) {
-        throw ShapeError(what + " does not fit into 64 bits: " + str(x) + " + " + str(y));
-    }
-    return sum;
 }
 
 void check_sizes(const GemmProblem& p) {
@@ -176,7 +173,8 @@ void check_output_dtype(const GemmProblem& p, DType compute) {
                          name(p.precision) + " goes to " +
                          (int8  ? "int32, float16, bfloat16 or float32"
                           : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
-                                : "float16, bfloat16, float32 or float64"));
+                                : "float16, bfloat16, float32 or float64") +
+                         ": ask for one of them and convert the result");
     }
     if (p.c.dtype != p.d.dtype) {
         throw DTypeError(
@@ -199,37 +197,32 @@ void check_alignment(const Operand& operand, const char* operand_name) {
     }
 }
 
-struct Axis {
-    int64_t extent, stride;
-};
+// Columns first, as they are contiguous most often.
+Axes axes(const GemmProblem& problem, const Operand& operand, int64_t rows, int64_t cols) {
+    Axes axes;
+    axes.add(cols, operand.col_stride);
+    axes.add(rows, operand.row_stride);
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        axes.add(problem.batch_shape[dim], operand.batch_stride[dim]);
+    }
+    return axes;
+}
 
-// No two elements of D may share an address. Sufficient, and exact for all but interlocking
-// strides.
+std::string layout(const GemmProblem& problem, const Operand& operand, int64_t rows, int64_t cols) {
+    std::string text = "(" + shape(rows, cols) + ", row stride " + str(operand.row_stride) +
+                       ", column stride " + str(operand.col_stride);
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        text += (dim == 0 ? ", batch strides " : " ") + str(operand.batch_stride[dim]);
+    }
+    return text + ")";
+}
+
 void check_no_self_overlap(const GemmProblem& p) {
-    Axis axes[kMaxBatchDims + 2];  // by increasing stride
-    int rank = 0;
-    const auto insert = [&](int64_t extent, int64_t stride) {
-        if (extent <= 1) return;
-        if (stride < 0) stride = -stride;
-        int place = rank++;
-        for (; place > 0 && axes[place - 1].stride > stride; --place) {
-            axes[place] = axes[place - 1];
-        }
-        axes[place] = {extent, stride};
-    };
-    insert(p.m, p.d.row_stride);
-    insert(p.n, p.d.col_stride);
-    for (int dim = 0; dim < p.batch_rank; ++dim) insert(p.batch_shape[dim], p.d.batch_stride[dim]);
-    int64_t reach = 0;  // largest offset that the axes so far can make
-    for (int i = 0; i < rank; ++i) {
-        if (axes[i].stride <= reach) {
-            throw LayoutError("D (" + shape(p.m, p.n) + ", row stride " + str(p.d.row_stride) +
-                              ", column stride " + str(p.d.col_stride) +
-                              ") has elements that share an address; a stride of " +
-                              str(axes[i].stride) + " must be more than " + str(reach) +
-                              " there: give D memory of its own");
-        }
-        reach += (axes[i].extent - 1) * axes[i].stride;
+    if (const auto found = find_self_overlap(axes(p, p.d, p.m, p.n))) {
+        throw LayoutError("D " + layout(p, p.d, p.m, p.n) +
+                          " has elements that share an address; a stride of " + str(found->stride) +
+                          " must be more than " + str(found->reach) +
+                          " there: give D memory of its own");
     }
 }
 
@@ -312,24 +305,13 @@ void fold_batch_into_rows(GemmProblem& p) {
 
 }  // namespace
 
-OffsetRange offset_range(const GemmProblem& problem, const Operand& operand, int64_t rows,
-                         int64_t cols, const char* operand_name) {
-    OffsetRange range;
-    const std::string what = std::string("offset inside operand ") + operand_name;
-    const auto walk = [&](int64_t extent, int64_t stride) {
-        if (extent <= 1) return;
-        const int64_t last = multiply(extent - 1, stride, what);
-        int64_t& side = last < 0 ? range.low : range.high;
-        side = add(side, last, what);
-    };
-    walk(rows, operand.row_stride);
-    walk(cols, operand.col_stride);
-    for (int dim = 0; dim < problem.batch_rank; ++dim) {
-        walk(problem.batch_shape[dim], operand.batch_stride[dim]);
-    }
-    multiply(range.low, size_of(operand.dtype), what + " in bytes");
-    multiply(add(range.high, 1, what), size_of(operand.dtype), what + " in bytes");
-    return range;
+Footprint footprint(const GemmProblem& problem, const Operand& operand, int64_t rows, int64_t cols,
+                    const char* operand_name) {
+    const auto found = footprint(axes(problem, operand, rows, cols), size_of(operand.dtype));
+    if (found) return *found;
+    throw ShapeError(std::string("operand ") + operand_name + " " +
+                     layout(problem, operand, rows, cols) +
+                     " spans more than 2^62 bytes, and no memory does; correct its strides");
 }
 
 ValidProblem ValidProblem::check(const GemmProblem& problem) {
@@ -368,13 +350,13 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     if (valid.empty()) return valid;
 
     multiply(multiply(p.m, p.n, "m x n"), valid.batch_count_, "elements of D");
-    offset_range(p, p.a, p.m, p.k, "A");
-    offset_range(p, p.b, p.k, p.n, "B");
-    offset_range(p, p.c, p.m, p.n, "C");
-    offset_range(p, p.d, p.m, p.n, "D");
+    footprint(p, p.a, p.m, p.k, "A");
+    footprint(p, p.b, p.k, p.n, "B");
+    footprint(p, p.c, p.m, p.n, "C");
+    footprint(p, p.d, p.m, p.n, "D");
     for (const auto& [what, matrix] : {std::pair{"scale_a", scale_matrix(p.scale_a, p.m, p.k)},
                                        std::pair{"scale_b", scale_matrix(p.scale_b, p.n, p.k)}}) {
-        offset_range(p, matrix.operand, matrix.rows, matrix.cols, what);
+        footprint(p, matrix.operand, matrix.rows, matrix.cols, what);
     }
     check_no_self_overlap(p);
 

@@ -1,8 +1,9 @@
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "../check.hpp"
-#include "dispatch/overlap.hpp"
 #include "dispatch/registry.hpp"
 #include "dispatch/select.hpp"
 #include "tcgemm/error.hpp"
@@ -60,11 +61,42 @@ TEST(host_problems_go_to_the_host_family) {
     CHECK_EQ(std::string(choice.family->name), "host");
 }
 
-TEST(says_each_candidates_reason_where_none_accepts) {
-    const ValidProblem problem = ValidProblem::check(square(64, DType::f32));
-    CHECK_THROWS(NoKernelError, select(problem, gpu(3, 0), {}), "host_float32: takes host memory");
-    CHECK_THROWS(NoKernelError, select(problem, gpu(9, 0), {"host", ""}),
-                 "TCGEMM_FORCE_FAMILY=host");
+std::string refusal(const GemmProblem& problem, const DeviceProperties& device,
+                    const Forced& forced) {
+    try {
+        select(ValidProblem::check(problem), device, forced);
+    } catch (const NoKernelError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(says_each_reason_once_where_no_candidate_accepts) {
+    GemmProblem problem = square(64, DType::f32);
+    problem.precision = Precision::fp32_simt;
+    CHECK_EQ(refusal(problem, gpu(9, 0), {"", "host_float32"}),
+             "no kernel computes this product on made-up GPU under "
+             "TCGEMM_FORCE_KERNEL=host_float32:\n"
+             "  host_float32: takes host memory, the operands are on a GPU");
+    const std::string of_host = refusal(problem, gpu(9, 0), {"host", ""});
+    CHECK(of_host.find("TCGEMM_FORCE_FAMILY=host:\n  all 7 of host: takes host memory") !=
+          std::string::npos);
+    for (const char* family : {"sm80_mma", "sm90_wgmma"}) {
+        const std::string message = refusal(problem, gpu(9, 0), {family, ""});
+        if (!runs_on(build_info().architectures, 90)) continue;
+        CHECK(message.find(" more: ") != std::string::npos);
+        CHECK(std::count(message.begin(), message.end(), '\n') <= 20);
+    }
+}
+
+TEST(explains_that_an_empty_product_needs_no_kernel) {
+    GemmProblem problem = square(8, DType::f16);
+    problem.batch_rank = 1;  // and no matrix in it
+    for (const DeviceProperties& device : {gpu(9, 0), properties(Device::cpu())}) {
+        for (const KernelVerdict& verdict : explain(problem, device)) {
+            CHECK(!verdict.chosen && !verdict.reason.empty());
+        }
+    }
 }
 
 TEST(an_unknown_forced_name_is_an_error) {
@@ -198,22 +230,32 @@ TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {
-    for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
+    const DeviceProperties hopper = gpu(9, 0);
+    if (!runs_on(build_info().architectures, hopper.cc())) return;
+    const auto family = [&](const GemmProblem& problem, const Forced& forced = {}) {
+        return std::string(select(ValidProblem::check(problem), hopper, forced).family->name);
+    };
+    GemmProblem problem = square(1, DType::f16);
+    problem.determinism = Determinism::batch_invariant;
+    const std::string of_a_row = family(problem);
+    CHECK(of_a_row != "simt");
+    problem.m = std::int64_t{1} << 32;  // more rows than a tensor map has
+    CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
+    CHECK_EQ(family(problem, {"simt", ""}), "simt");
+    CHECK_EQ(family(problem, {"", "simt_f16_32x32x8"}), "simt");
+    problem.determinism = Determinism::run_to_run;
+    CHECK(family(problem) != of_a_row);
+}
+
+TEST(no_family_takes_more_tiles_than_it_counts) {
+    for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}}) {
         const DeviceProperties card = gpu(major, minor);
         if (!runs_on(build_info().architectures, card.cc())) continue;
-        const auto family = [&](const GemmProblem& problem, const Forced& forced = {}) {
-            return std::string(select(ValidProblem::check(problem), card, forced).family->name);
-        };
         GemmProblem problem = square(1, DType::f16);
-        problem.determinism = Determinism::batch_invariant;
-        const std::string of_a_row = family(problem);
-        CHECK(of_a_row != "simt");
-        problem.m = std::int64_t{1} << 40;  // more tiles than the tensor-core families count
-        CHECK_THROWS(NoKernelError, family(problem), "a single row goes to " + of_a_row);
-        CHECK_EQ(family(problem, {"simt", ""}), "simt");
-        CHECK_EQ(family(problem, {"", "simt_f16_32x32x8"}), "simt");
-        problem.determinism = Determinism::run_to_run;
-        CHECK_EQ(family(problem), "simt");
+        problem.m = std::int64_t{1} << 40;
+        const ValidProblem valid = ValidProblem::check(problem);
+        CHECK_THROWS(NoKernelError, select(valid, card, {"simt", ""}), "at most 2^31 - 1 tiles");
+        CHECK_THROWS(NoKernelError, select(valid, card, {}), "at most 2^31 - 1 tiles");
     }
 }
 

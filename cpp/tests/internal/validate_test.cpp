@@ -108,7 +108,7 @@ TEST(names_what_is_wrong) {
                  "block_1x128, which int8 products do not take");
     CHECK_THROWS(InvalidArgument,
                  check([](GemmProblem& p) { p.scale_a.kind = static_cast<ScaleKind>(99); }),
-                 "kind of scale_a has the value 99");
+                 "kind of scale_a has the value 99; it must be 0 to 4, for none, tensor");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) {
                      p.precision = Precision::fp64;
                      p.accumulate = Accumulate::promoted;
@@ -189,15 +189,32 @@ TEST(refuses_what_leaves_64_bits) {
     const auto check = [](const auto& change) { ValidProblem::check(changed(change)); };
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.m = p.n = kHuge; }), "64 bits");
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.a.row_stride = kHuge; }),
-                 "offset inside operand A");
-    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.b.col_stride = -kHuge; }),
-                 "offset inside operand B");
+                 "operand A (4 x 6, row stride");
+    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.b.col_stride = -kHuge; }), "operand B");
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) {
                      p.batch_rank = 2;
                      p.batch_shape[0] = p.batch_shape[1] = kHuge;
                  }),
                  "number of batches");
     check([](GemmProblem& p) { p.m = 0, p.a.row_stride = kHuge; });  // no element, no offset
+}
+
+// Strides of bytes, whose sums leave int64 though each of them and its walk do not.
+TEST(refuses_an_output_that_no_memory_holds) {
+    const auto check = [](std::int64_t row, std::int64_t col, std::int64_t batch) {
+        ValidProblem::check(changed([&](GemmProblem& p) {
+            p.m = 2, p.n = 3;
+            p.a.dtype = p.b.dtype = DType::e4m3;
+            p.c = p.d = {DType::e5m2, row, col, {batch}, 16};
+            p.batch_rank = 1;
+            p.batch_shape[0] = 2;
+        }));
+    };
+    constexpr std::int64_t kTenth = (std::int64_t{1} << 61) / 10;
+    CHECK_THROWS(ShapeError, check(15 * kTenth, -16 * kTenth, 17 * kTenth), "spans more than");
+    CHECK_THROWS(ShapeError, check(std::numeric_limits<std::int64_t>::min(), 1, 3),
+                 "correct its strides");
+    check(-(std::int64_t{1} << 61), 1, 3);
 }
 
 TEST(computes_a_column_major_output_as_its_transpose) {
@@ -286,9 +303,9 @@ TEST(sets_the_strides_of_single_rows_and_columns) {
 TEST(knows_the_offsets_that_an_operand_touches) {
     GemmProblem p = row_major(4, 5, 6);
     p.a = {DType::f32, -10, 2, {}, 16};
-    const OffsetRange range = offset_range(p, p.a, 4, 6, "A");
-    CHECK_EQ(range.low, -30);
-    CHECK_EQ(range.high, 10);
+    const Footprint found = footprint(p, p.a, 4, 6, "A");
+    CHECK_EQ(found.low, -30 * 4);
+    CHECK_EQ(found.high, (10 + 1) * 4);
 }
 
 TEST(an_empty_problem_is_valid) {

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 BAD = "bold red"
-GOOD = "green"
 _RULE_WIDTH = 100
 
 

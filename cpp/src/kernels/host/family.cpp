@@ -13,22 +13,16 @@ namespace {
 template <DType compute, Accumulate accumulate, bool tf32>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     if (!device.device.is_cpu() || device.cc() != 0) return "takes CPU arrays only";
-    if (problem.compute_dtype() != compute) {
-        return std::string("computes in ") + name(compute) + ", not in " +
-               name(problem.compute_dtype());
-    }
-    if (tf32 != (problem->precision == Precision::tf32)) {
-        return std::string("rounds to ") + (tf32 ? "tf32" : name(compute)) + ", not to " +
-               name(problem->precision);
-    }
     // FP32 sums are promoted anyway: see BlockKernel::kBlockLanes.
-    const bool promotes = accumulate == Accumulate::fp32;
-    if (!keeps(accumulate, problem->accumulate) &&
-        !(promotes && problem->accumulate == Accumulate::promoted)) {
-        return std::string("accumulates in ") + name(accumulate) + ", not in " +
-               name(problem->accumulate);
+    const bool promoted =
+        accumulate == Accumulate::fp32 && problem->accumulate == Accumulate::promoted;
+    const std::string reason = rejects_mode(
+        problem, compute, promoted ? Accumulate::promoted : accumulate, problem->epilogue);
+    if (reason.empty() && tf32 != (problem->precision == Precision::tf32)) {
+        const char* const multiplies = tf32 ? "tf32" : name(compute);
+        return multiplies_others(problem, multiplies, multiplies);
     }
-    return {};
+    return reason;
 }
 
 Schedule schedule(const ValidProblem&, const DeviceProperties&) { return {}; }

@@ -91,7 +91,6 @@ class Tiling {
     }
 
     int64_t blocks() const { return row_blocks_ * col_blocks_ * args_.batch.count; }
-    int64_t block_rows() const { return rows_; }
     int64_t block_cols() const { return cols_; }
     int64_t lanes() const { return rows_ * cols_; }
 

@@ -1,7 +1,6 @@
 // The innermost loop: one register tile. Included once for each instruction set.
 #pragma once
 
-#include <cstdint>
 #include <type_traits>
 #include <utility>
 

@@ -11,8 +11,9 @@ namespace {
 template <class Policy>
 std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
     using Numbers = typename Policy::Numbers;
-    return rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate,
-                        kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
+    std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate,
+                                      kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
+    return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
 
 template <class Policy>

@@ -1,9 +1,6 @@
 // Moves k-tiles of an operand of any strides from global to shared memory, through registers.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <type_traits>
 

@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <string>
 
-#include "core/math.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
+#include "kernels/tile_launch.cuh"
 #include "kernels/wave_model.hpp"
 
 namespace tcgemm::sm70_wmma {
 namespace {
 
-// Rows of D in a band of tiles that blocks walk together (TileScheduler). On an H200, 4096 and
-// 8192: 512 up to 4 % faster than 1024, 2048 slower than both.
+// See launch_tiles(). On an H200, 4096 and 8192: 512 up to 4 % faster than 1024, 2048 slower than
+// both.
 constexpr int kBandRows = 512;
 
 // The last k-block is summed first: rows of another depth give other bits, but of integers. The
@@ -35,20 +35,13 @@ constexpr Accumulate accumulate() {
     return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
 }
 
-// What partial results of a split K are kept in.
-template <class Row>
-constexpr DType sums() {
-    return Row::is_int8 ? DType::i32 : DType::f32;
-}
-
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     if (device.cc() < Row::least_cc) {
         const char* needs = Row::is_int8
-                                ? "needs tensor cores that multiply int8 (compute capability 7.5)"
-                                : "needs tensor cores (compute capability 7.0)";
-        return std::string(needs) + ", the device has " + std::to_string(device.cc_major) + "." +
-               std::to_string(device.cc_minor);
+                                ? "tensor cores that multiply int8 (compute capability 7.5)"
+                                : "tensor cores (compute capability 7.0)";
+        return needs_newer(needs, device);
     }
     if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>(),
                                           Row::scales ? problem->epilogue : Epilogue::linear);
@@ -59,17 +52,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         return "sums K in blocks of " + std::to_string(Row::tile.block_k) +
                ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
     }
-    const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
-    const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
-    if (tiles_m > 0x7fffffff / tiles_n) {
-        return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
-               std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
-    }
-    if (problem->k / Row::tile.block_k >= 0x7fffffff) {
-        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(Row::tile.block_k) +
-               ", the problem has K = " + std::to_string(problem->k);
-    }
-    return {};
+    std::string reason = rejects_tiles(problem, Row::tile);
+    return reason.empty() ? rejects_k_blocks(problem, Row::tile.block_k) : reason;
 }
 
 // Of a block, the most over the layouts.
@@ -92,30 +76,22 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const auto fit = static_cast<int>(device.shared_memory_per_block / shared_bytes<Row>());
     const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
     return schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
-                         kFarLatencyUs, element<Row>(), sums<Row>()},
+                         kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},
                         problem, device);
 }
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    constexpr TileConfig tile = Row::tile;
-    const device::TileScheduler scheduler(
-        divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
-        args.batch.count * schedule.split_k, kBandRows / tile.block_m);
-
-    auto launch_one = launch_layout<Row, Major::row, Major::col>;
+    LaunchLayout launch_one = launch_layout<Row, Major::row, Major::col>;
     if constexpr (Row::any_major) {
-        const bool row_a = is_row_major(args.a, args.m);
-        const bool row_b = is_row_major(args.b, args.k);
-        launch_one = row_a ? (row_b ? launch_layout<Row, Major::row, Major::row>
-                                    : launch_layout<Row, Major::row, Major::col>)
-                           : (row_b ? launch_layout<Row, Major::col, Major::row>
-                                    : launch_layout<Row, Major::col, Major::col>);
+        constexpr LaunchLayout kByColumnMajor[2][2] = {
+            {launch_layout<Row, Major::row, Major::row>,
+             launch_layout<Row, Major::row, Major::col>},
+            {launch_layout<Row, Major::col, Major::row>,
+             launch_layout<Row, Major::col, Major::col>}};
+        launch_one = kByColumnMajor[!is_row_major(args.a, args.m)][!is_row_major(args.b, args.k)];
     }
-    launch_split(args, schedule.split_k, tile.block_k, sums<Row>(), stream, Row::name,
-                 [&](const GemmArgs& what, const KSplit& split) {
-                     launch_one(what, scheduler, split, stream);
-                 });
+    launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 
 template <class Row>

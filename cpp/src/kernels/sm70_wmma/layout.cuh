@@ -2,14 +2,12 @@
 // each, so that the build runs in parallel.
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
+#include "kernels/tile_launch.cuh"
 
 namespace tcgemm::sm70_wmma {
 
@@ -21,16 +19,8 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
     static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
     const auto launch = [&](const auto& epilogue) {
         using Epilogue = std::decay_t<decltype(epilogue)>;
-        constexpr std::int64_t kMaxGrid = 0x7fffffff;
-        for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
-            device::LaunchConfig config;
-            config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
-            config.threads = Row::tile.threads;
-            config.shared_bytes = kShared;
-            config.stream = stream;
-            device::launch(Row::name, gemm_kernel<P, Epilogue>, config, args, epilogue, scheduler,
-                           split, tile);
-        }
+        launch_blocks<Row>(gemm_kernel<P, Epilogue>, kShared, args, epilogue, scheduler, split,
+                           stream);
     };
     if constexpr (Row::scales) {
         if (args.scales != nullptr) return launch(epilogue::Scaled(args));

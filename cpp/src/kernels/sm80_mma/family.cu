@@ -1,18 +1,16 @@
 // sm80_mma: products on the tensor cores of sm_80 and newer, through mma.sync.
-#include <algorithm>
 #include <string>
 
-#include "core/math.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/rows.hpp"
+#include "kernels/tile_launch.cuh"
 #include "kernels/wave_model.hpp"
 
 namespace tcgemm::sm80_mma {
 namespace {
 
-// Rows of D in a band of tiles that blocks walk together (TileScheduler).
-constexpr int kBandRows = 1024;
+constexpr int kBandRows = 1024;  // see launch_tiles()
 
 template <class Element>
 constexpr DType dtype_of() {
@@ -40,13 +38,6 @@ constexpr Accumulate accumulate() {
     if (std::is_same_v<typename Row::Accumulator, double>) return Accumulate::fp64;
     if (std::is_same_v<typename Row::Accumulator, std::int32_t>) return Accumulate::int32;
     return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
-}
-
-// What partial results of a split K are kept in.
-template <class Row>
-constexpr DType sums() {
-    if (element<Row>() == DType::i8) return DType::i32;
-    return element<Row>() == DType::f64 ? DType::f64 : DType::f32;
 }
 
 // Why a row does not multiply what the problem asks for; empty: it does.
@@ -78,11 +69,9 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     if (device.cc() < Row::least_cc) {
-        return std::string(Row::fp8
-                               ? "needs an Ada GPU or a newer one (compute capability 8.9)"
-                               : "needs an Ampere GPU or a newer one (compute capability 8.0)") +
-               ", the device has " + std::to_string(device.cc_major) + "." +
-               std::to_string(device.cc_minor);
+        return needs_newer(Row::fp8 ? "an Ada GPU or a newer one (compute capability 8.9)"
+                                    : "an Ampere GPU or a newer one (compute capability 8.0)",
+                           device);
     }
     if (device.shared_memory_per_block < Row::shared_bytes) {
         return "needs " + std::to_string(Row::shared_bytes) +
@@ -91,49 +80,29 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     }
     std::string reason =
         Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem, device);
-    if (!reason.empty()) return reason;
-    const std::int64_t tiles_m = divide_up(problem->m, Row::tile.block_m);
-    const std::int64_t tiles_n = divide_up(problem->n, Row::tile.block_n);
-    if (tiles_m > 0x7fffffff / tiles_n) {
-        return "counts at most 2^31 - 1 tiles a matrix, the problem has " +
-               std::to_string(tiles_m) + " x " + std::to_string(tiles_n);
-    }
-    if (problem->k / kBlockK<Row> >= 0x7fffffff - Row::stages) {
-        return "counts at most 2^31 - 1 k-blocks of " + std::to_string(kBlockK<Row>) +
-               ", the problem has K = " + std::to_string(problem->k);
-    }
-    return {};
+    if (reason.empty()) reason = rejects_tiles(problem, Row::tile);
+    return reason.empty() ? rejects_k_blocks(problem, kBlockK<Row>, Row::stages) : reason;
 }
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    RowCost cost = {Row::tile,      Row::blocks_per_sm, Row::k_block_us,
-                    Row::block_us,  Row::latency_us,    Row::far_latency_us,
-                    element<Row>(), sums<Row>(),        Row::halves};
+    RowCost cost = {Row::tile,      Row::blocks_per_sm,        Row::k_block_us,
+                    Row::block_us,  Row::latency_us,           Row::far_latency_us,
+                    element<Row>(), sum_dtype(element<Row>()), Row::halves};
     cost.tile.block_k = kBlockK<Row>;
     return schedule_row(cost, problem, device);
 }
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    constexpr TileConfig tile = Row::tile;
-    const device::TileScheduler scheduler(
-        divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
-        args.batch.count * schedule.split_k, kBandRows / tile.block_m);
-
-    auto launch_one = launch_layout<Row, Major::k, Major::k>;
+    LaunchLayout launch_one = launch_layout<Row, Major::k, Major::k>;
     if constexpr (Row::any_major) {
-        const bool row_a = is_row_major(args.a, args.m);
-        const bool row_b = is_row_major(args.b, args.k);
-        launch_one = row_a ? (row_b ? launch_layout<Row, Major::k, Major::mn>
-                                    : launch_layout<Row, Major::k, Major::k>)
-                           : (row_b ? launch_layout<Row, Major::mn, Major::mn>
-                                    : launch_layout<Row, Major::mn, Major::k>);
+        constexpr LaunchLayout kByColumnMajor[2][2] = {
+            {launch_layout<Row, Major::k, Major::mn>, launch_layout<Row, Major::k, Major::k>},
+            {launch_layout<Row, Major::mn, Major::mn>, launch_layout<Row, Major::mn, Major::k>}};
+        launch_one = kByColumnMajor[!is_row_major(args.a, args.m)][!is_row_major(args.b, args.k)];
     }
-    launch_split(args, schedule.split_k, tile.block_k, sums<Row>(), stream, Row::name,
-                 [&](const GemmArgs& what, const KSplit& split) {
-                     launch_one(what, scheduler, split, stream);
-                 });
+    launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 
 template <class Row>

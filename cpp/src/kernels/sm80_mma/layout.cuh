@@ -2,14 +2,12 @@
 // each, so that the build runs in parallel.
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/sm80_mma/gemm_kernel.cuh"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/rows.hpp"
+#include "kernels/tile_launch.cuh"
 
 namespace tcgemm::sm80_mma {
 
@@ -20,16 +18,8 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
     static_assert(kSharedBytes<P> <= Row::shared_bytes);
     const auto launch = [&](const auto& epilogue) {
         using Epilogue = std::decay_t<decltype(epilogue)>;
-        constexpr std::int64_t kMaxGrid = 0x7fffffff;
-        for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
-            device::LaunchConfig config;
-            config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
-            config.threads = Row::tile.threads;
-            config.shared_bytes = kSharedBytes<P>;
-            config.stream = stream;
-            device::launch(Row::name, gemm_kernel<P, Epilogue>, config, args, epilogue, scheduler,
-                           split, tile);
-        }
+        launch_blocks<Row>(gemm_kernel<P, Epilogue>, kSharedBytes<P>, args, epilogue, scheduler,
+                           split, stream);
     };
     if constexpr (Row::scales && Row::linear) {
         if (args.scales != nullptr) return launch(epilogue::Scaled(args));

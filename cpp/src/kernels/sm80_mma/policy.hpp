@@ -5,7 +5,6 @@
 
 #include <type_traits>
 
-#include "kernels/device/f32_halves.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm::sm80_mma {

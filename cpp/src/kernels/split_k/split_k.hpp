@@ -15,6 +15,11 @@ struct KSplit {
     std::int64_t d_stride = 0;
 };
 
+// What the sums of operands of a dtype are kept in.
+constexpr DType sum_dtype(DType operand) {
+    return operand == DType::i8 ? DType::i32 : operand == DType::f64 ? DType::f64 : DType::f32;
+}
+
 // Partial results of a split product: split_k x batches x m x ld, rows padded to four elements.
 struct Partials {
     DType dtype;                // f32, f64 or i32, as the sums

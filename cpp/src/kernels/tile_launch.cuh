@@ -1,0 +1,48 @@
+// Launches of families whose blocks compute one tile each and leave split products to split_k/.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/device/launch.cuh"
+#include "kernels/device/tile_scheduler.cuh"
+#include "kernels/kernel_info.hpp"
+#include "kernels/split_k/split_k.hpp"
+
+namespace tcgemm {
+
+// A row's launcher for one pair of layouts.
+using LaunchLayout = void (*)(const GemmArgs&, const device::TileScheduler&, const KSplit&,
+                              StreamView);
+
+// A product in tiles of Row, by the launcher for the layouts that it has. `operand`: dtype of A and
+// B; `band_rows`: rows of D in a band of tiles that blocks walk together (TileScheduler).
+template <class Row>
+void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView stream, DType operand,
+                  int band_rows, LaunchLayout launch) {
+    constexpr TileConfig tile = Row::tile;
+    const device::TileScheduler scheduler(
+        divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
+        args.batch.count * schedule.split_k, band_rows / tile.block_m);
+    launch_split(
+        args, schedule.split_k, tile.block_k, sum_dtype(operand), stream, Row::name,
+        [&](const GemmArgs& what, const KSplit& split) { launch(what, scheduler, split, stream); });
+}
+
+// A block for each tile, in as many launches as the grid needs.
+template <class Row, class Epilogue>
+void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, KSplit, std::int64_t),
+                   std::size_t shared_bytes, const GemmArgs& args, const Epilogue& epilogue,
+                   const device::TileScheduler& scheduler, const KSplit& split, StreamView stream) {
+    constexpr std::int64_t kMaxGrid = 0x7fffffff;
+    for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
+        device::LaunchConfig config;
+        config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
+        config.threads = Row::tile.threads;
+        config.shared_bytes = shared_bytes;
+        config.stream = stream;
+        device::launch(Row::name, kernel, config, args, epilogue, scheduler, split, tile);
+    }
+}
+
+}  // namespace tcgemm
