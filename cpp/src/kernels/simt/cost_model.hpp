@@ -68,7 +68,8 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
 inline Schedule best_schedule(const ValidProblem& problem, const DeviceProperties& device,
                               const KernelCost& kernel) {
     const double clock_mhz = device.clock_khz > 0 ? device.clock_khz / 1000.0 : 1000.0;
-    const double partial_bytes = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
+    const double partial_bytes = static_cast<double>(problem->m) *
+                                 static_cast<double>(round_up(problem->n, 4)) *  // see Partials
                                  static_cast<double>(problem.batch_count()) *
                                  kernel.accumulator_bytes;
     const std::int64_t k_tiles = divide_up(problem->k, kernel.block_k);

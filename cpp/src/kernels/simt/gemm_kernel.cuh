@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/device/tile_scheduler.cuh"
+#include "kernels/device/tile_place.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/simt/operand_loader.cuh"
@@ -11,11 +11,10 @@
 
 namespace tcgemm::simt {
 
-// The work of a launch. A slice of the scheduler is one split of one batch, splits counting faster.
+// The work of a launch.
 struct Work {
     device::TileScheduler tiles;
-    int splits = 1;
-    std::int64_t split_length = 0;  // values of k of one split, a multiple of kBlockK
+    KSplit split;
     OperandPath a, b;
 };
 
@@ -170,11 +169,8 @@ struct ThreadTile {
     }
 };
 
-// Where split-K leaves its partial sums: workspace[batch][split][m][n] of Acc.
-template <class Acc>
-__device__ __forceinline__ Acc* partial_sums(const GemmArgs& args, std::int64_t slice) {
-    return static_cast<Acc*>(args.workspace) + slice * args.m * args.n;
-}
+template <class Policy>
+using Place = device::TilePlace<Policy::kBlock, Policy::kBlock>;
 
 template <class Policy, class Epilogue>
 __device__ __forceinline__ void write_tile(ThreadTile<Policy>& tile, const GemmArgs& args,
@@ -182,33 +178,19 @@ __device__ __forceinline__ void write_tile(ThreadTile<Policy>& tile, const GemmA
                                            std::int64_t index) {
     using Acc = typename Policy::Numbers::Acc;
     constexpr int kGroup = ThreadTile<Policy>::kGroup;
-    const device::Tile place = work.tiles.tile(index);
-    const std::int64_t row0 = std::int64_t{place.m} * Policy::kBlock;
-    const std::int64_t col0 = std::int64_t{place.n} * Policy::kBlock;
-    if (work.splits > 1) {
-        Acc* partial = partial_sums<Acc>(args, place.slice);
-        tile.for_each_group([&](int row, int col, const Acc(&group)[kGroup]) {
-            if (row0 + row >= args.m) return;
-            Acc* to = partial + (row0 + row) * args.n + col0 + col;
+    const Place<Policy> place(work.tiles.tile(index), args, work.split);
+    const epilogue::Output<Epilogue> output(epilogue, args, place.batch,
+                                            place.part * work.split.d_stride);
+    tile.for_each_group([&](int row, int col, const Acc(&group)[kGroup]) {
+        if (row >= place.rows || col >= place.cols) return;
+        typename Epilogue::Value value[kGroup];
 #pragma unroll
-            for (int j = 0; j < kGroup; ++j) {
-                if (col0 + col + j < args.n) to[j] = group[j];
-            }
-        });
-    } else {
-        const epilogue::Output<Epilogue> output(epilogue, args, place.slice);
-        tile.for_each_group([&](int row, int col, const Acc(&group)[kGroup]) {
-            const std::int64_t cols_left = args.n - col0 - col;
-            if (row0 + row >= args.m || cols_left <= 0) return;
-            typename Epilogue::Value value[kGroup];
-#pragma unroll
-            for (int j = 0; j < kGroup; ++j) {
-                value[j] = epilogue::widen<typename Epilogue::Value>(group[j]);
-            }
-            output.template store<kGroup>(row0 + row, col0 + col, value,
-                                          static_cast<int>(min(cols_left, std::int64_t{kGroup})));
-        });
-    }
+        for (int j = 0; j < kGroup; ++j) {
+            value[j] = epilogue::widen<typename Epilogue::Value>(group[j]);
+        }
+        output.template store<kGroup>(place.m + row, place.n + col, value,
+                                      min(place.cols - col, kGroup));
+    });
 }
 
 template <class Policy, class Epilogue>
@@ -224,12 +206,10 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     if (!halves::wanted(args.run_if)) return;
 
     for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
-        const device::Tile place = work.tiles.tile(index);
-        const std::int64_t row0 = std::int64_t{place.m} * Policy::kBlock;
-        const std::int64_t col0 = std::int64_t{place.n} * Policy::kBlock;
-        const std::int64_t batch = work.splits == 1 ? place.slice : place.slice / work.splits;
-        const std::int64_t k0 = (place.slice - batch * work.splits) * work.split_length;
-        std::int64_t k_left = min(work.split_length, args.k - k0);
+        const Place<Policy> place(work.tiles.tile(index), args, work.split);
+        const std::int64_t row0 = place.m, col0 = place.n, batch = place.batch;
+        const std::int64_t k0 = place.part * work.split.k_per_split;
+        std::int64_t k_left = min(work.split.k_per_split, args.k - k0);
 
         typename Shared::Loader load_a(work.a,
                                        static_cast<const Element*>(args.a.data) +
@@ -281,27 +261,6 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         // Where the tile lies is computed again: kept, it would cost registers in the main loop.
         asm volatile("" : "+l"(index));
         write_tile<Policy>(kPromotes ? promoted : tile, args, work, epilogue, index);
-    }
-}
-
-// Adds the partial sums of each output in the order of the splits, so that the bits are always the
-// same, and applies the epilogue.
-template <class Acc, class Epilogue>
-__global__ void __launch_bounds__(256)
-    reduce_kernel(const __grid_constant__ GemmArgs args, int splits, const Epilogue epilogue) {
-    if (!halves::wanted(args.run_if)) return;
-    const std::int64_t outputs = args.m * args.n;
-    const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
-    for (std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-         index < outputs * args.batch.count; index += stride) {
-        const std::int64_t batch = index / outputs, output = index - batch * outputs;
-        const std::int64_t row = output / args.n, col = output - row * args.n;
-        Acc sum(0);
-        for (int split = 0; split < splits; ++split) {
-            add(sum, partial_sums<Acc>(args, batch * splits + split)[output]);
-        }
-        const typename Epilogue::Value value[1] = {epilogue::widen<typename Epilogue::Value>(sum)};
-        epilogue::Output<Epilogue>(epilogue, args, batch).template store<1>(row, col, value, 1);
     }
 }
 

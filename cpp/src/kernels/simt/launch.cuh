@@ -7,8 +7,8 @@
 #include "core/runtime.hpp"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
-#include "kernels/simt/cost_model.hpp"
 #include "kernels/simt/gemm_kernel.cuh"
+#include "kernels/split_k/split_k.hpp"
 
 namespace tcgemm::simt {
 
@@ -35,38 +35,28 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     using Numbers = typename Policy::Numbers;
     using Epilogue = std::conditional_t<kIsScaled<Numbers>, epilogue::Scaled,
                                         epilogue::Linear<typename Numbers::Result>>;
-    const Epilogue epilogue(args);
-
-    Work work;
-    // The plan's k may have become 0 (alpha = 0): then there is nothing to split.
     // Promoted sums are over the same k whatever the split: scales of k-blocks act on them.
-    constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
-    constexpr int kStep = kPromotes ? kPromotedK : Policy::kBlockK;
-    const std::int64_t steps = divide_up(args.k, kStep);
-    work.split_length = std::max<std::int64_t>(divide_up(steps, schedule.split_k), 1) * kStep;
-    work.splits = static_cast<int>(std::max<std::int64_t>(divide_up(args.k, work.split_length), 1));
-    work.tiles = {divide_up(args.m, Policy::kBlock), divide_up(args.n, Policy::kBlock),
-                  args.batch.count * work.splits, kBand};
+    constexpr int kStep =
+        Numbers::kAccumulate == Accumulate::promoted ? kPromotedK : Policy::kBlockK;
+    // Where the steps do not come out even, fewer parts hold them. The plan's k may have become 0.
+    const std::int64_t steps = std::max<std::int64_t>(divide_up(args.k, kStep), 1);
+    const auto parts = static_cast<int>(divide_up(steps, divide_up(steps, schedule.split_k)));
+    const device::TileScheduler tiles(divide_up(args.m, Policy::kBlock),
+                                      divide_up(args.n, Policy::kBlock), args.batch.count * parts,
+                                      kBand);
     using Loader = typename SharedMemory<Policy>::Loader;
-    work.a = Loader::path(args.a.row_stride, args.a.col_stride,
-                          vectorized<typename Numbers::Element>(args.a, args.batch));
-    work.b = Loader::path(args.b.col_stride, args.b.row_stride,
-                          vectorized<typename Numbers::Element>(args.b, args.batch));
-
-    const auto blocks = static_cast<unsigned>(std::min(work.tiles.count(), kMaxGrid));
-    gemm_kernel<Policy, Epilogue>
-        <<<blocks, Policy::kThreads, 0, stream.get()>>>(args, work, epilogue);
-    runtime::check_launch("simt gemm_kernel");
-
-    if constexpr (!kIsScaled<Numbers>) {  // whose K is never split: see family.cu
-        if (work.splits == 1) return;
-        const std::int64_t outputs = args.m * args.n * args.batch.count;
-        const auto reduce_blocks =
-            static_cast<unsigned>(std::min(divide_up(outputs, 256), kMaxGrid));
-        reduce_kernel<typename Numbers::Acc, Epilogue>
-            <<<reduce_blocks, 256, 0, stream.get()>>>(args, work.splits, epilogue);
-        runtime::check_launch("simt reduce_kernel");
-    }
+    const OperandPath a = Loader::path(args.a.row_stride, args.a.col_stride,
+                                       vectorized<typename Numbers::Element>(args.a, args.batch));
+    const OperandPath b = Loader::path(args.b.col_stride, args.b.row_stride,
+                                       vectorized<typename Numbers::Element>(args.b, args.batch));
+    launch_split(args, parts, kStep, sum_dtype(Numbers::kDType), stream, "simt reduce_kernel",
+                 [&](const GemmArgs& what, const KSplit& split) {
+                     gemm_kernel<Policy, Epilogue>
+                         <<<static_cast<unsigned>(std::min(tiles.count(), kMaxGrid)),
+                            Policy::kThreads, 0, stream.get()>>>(what, {tiles, split, a, b},
+                                                                 Epilogue(what));
+                     runtime::check_launch("simt gemm_kernel");
+                 });
 }
 
 }  // namespace tcgemm::simt
