@@ -327,6 +327,21 @@ def test_few_rows_of_many_tiles(lab, mode, rng, monkeypatch):
     assert accepted > 0
 
 
+def test_one_operand_of_many_products(lab, mode, rng, monkeypatch):
+    """Boxes that all tiles share stay in shared memory while blocks go on through their tiles."""
+    batch = 9000 if lab.on_gpu else 50
+    accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        for shapes in (((20, 24), (batch, 24, 16)), ((batch, 20, 24), (24, 16))):
+            a, b = data.integers(rng, mode, *shapes)
+            try:
+                lab.check(mode, a, b, expect="exact")
+            except tcgemm.NoKernelError:
+                continue
+            accepted += 1
+    assert accepted > 0
+
+
 def test_b13_every_element_written(lab, mode, rng):
     """The output holds a NaN payload of its own beforehand (as in every test): none remains.
 
