@@ -253,6 +253,20 @@ TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
     }
 }
 
+// What each tile takes besides its k-blocks does not shrink with its columns.
+TEST(tall_products_of_a_short_k_have_no_tiles_wider_than_d) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        for (const std::int64_t k : {64, 128, 256}) {
+            const ValidProblem tall = problem(mode, {131072, 128, k});
+            const double least = best(mode, tall).cost_us;
+            for (const KernelInfo* row : mode.rows) {
+                if (row->schedule(tall, h200()).cost_us == least) CHECK(row->tile.block_n <= 128);
+            }
+        }
+    }
+}
+
 TEST(a_full_device_is_not_split) {
     for (const Mode& mode : modes()) {
         for (const std::int64_t size : {4096, 8192, 16384}) {

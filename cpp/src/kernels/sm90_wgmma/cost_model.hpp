@@ -73,7 +73,6 @@ inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
     };
     narrow.k_block_alone_us = no_less(row.k_block_alone_us, tensor_cores);
     narrow.k_block_us = no_less(row.k_block_us, (tensor_cores + loads) / 2);
-    narrow.tile_us *= tensor_cores;
     return narrow;
 }
 

@@ -16,89 +16,70 @@ class StoreWarp {
     __device__ StoreWarp(const Params& params, SharedMemory<Policy> shared, int consumer)
         : params_(params), shared_(shared), consumer_(consumer) {}
 
-    // By the whole warp. Boxes are made ready ahead of their stores, also those of the next tile,
-    // which is worked out while the copy engine reads.
+    // By the whole warp.
     __device__ void run() {
-        Boxes ahead(params_, consumer_), stored(params_, consumer_);
-        for (int i = 0; i < kStagings && ahead.next(); ++i) make_ready(ahead, i);
-        for (int turn = 0; stored.next(); ++turn) {
-            store(stored, turn);
-            const bool has_next = ahead.next();
-            ptx::wait_for_store_reads<0>();
-            if (has_next) make_ready(ahead, turn + kStagings);
+        WorkList<Policy> list(params_);
+        const int group = Policy::kPingPong ? consumer_ : 0;
+        for (int i = 0; i < group && list.has_next(); ++i) list.next();
+        while (list.has_next()) {
+            move_boxes(list.decode(list.next()));
+            for (int i = 1; i < Policy::kGroups && list.has_next(); ++i) list.next();
         }
     }
 
    private:
-    // The boxes of D, one after the other, as the consumer fills them.
-    class Boxes {
-       public:
-        __device__ Boxes(const Params& params, int consumer)
-            : params_(params), consumer_(consumer), list_(params) {
-            const int group = Policy::kPingPong ? consumer : 0;
-            for (int i = 0; i < group && list_.has_next(); ++i) list_.next();
+    // The tile's boxes, numbered as the consumer fills them. Each is made ready ahead of the store.
+    __device__ __forceinline__ void move_boxes(const Work& work) {
+        const int across = divide_up(params_.n_step, box_cols());
+        const int count = Policy::kSubtiles * across;
+#pragma unroll 1
+        for (int box = -kStagings; box < count; ++box) {
+            if (box >= 0) store(work, place(work, box, across), boxes_ + box);
+            const int next = box + kStagings;
+            if (next < count) make_ready(work, place(work, next, across), boxes_ + next);
         }
-
-        __device__ __forceinline__ bool next() {
-            if (++box_ < Policy::kSubtiles * across()) return true;
-            if (!list_.has_next()) return false;
-            work_ = list_.decode(list_.next());
-            for (int i = 1; i < Policy::kGroups && list_.has_next(); ++i) list_.next();
-            box_ = 0;
-            return true;
-        }
-
-        __device__ ptx::TensorCoordinates place() const {
-            static_assert(Policy::kSubtiles <= 2);
-            const bool below = box_ >= across();
-            ptx::TensorCoordinates at;
-            at.inner = work_.n + (below ? box_ - across() : box_) * cols();
-            at.outer =
-                work_.m + (Policy::kPingPong ? 0 : consumer_ * Policy::kRows) + (below ? kMmaM : 0);
-#pragma unroll
-            for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work_.batch_index[dim];
-            return at;
-        }
-        __device__ int n_end() const { return work_.n_end; }  // of the tile
-        __device__ int cols() const { return kRowBytes >> params_.item_log2; }
-
-       private:
-        __device__ int across() const { return divide_up(params_.n_step, cols()); }
-
-        const Params& params_;
-        int consumer_;
-        WorkList<Policy> list_;
-        Work work_;
-        static constexpr int kLast = 1 << 16;  // of no tile
-        int box_ = kLast;
-    };
-
-    __device__ bool is_in_d(const Boxes& box, const ptx::TensorCoordinates& at) const {
-        return at.outer < params_.args.m && at.inner < box.n_end();
+        boxes_ += count;
     }
 
-    // Stores what the consumer fills.
-    __device__ __forceinline__ void store(const Boxes& box, int turn) const {
-        const ptx::TensorCoordinates at = box.place();
+    __device__ int box_cols() const { return kRowBytes >> params_.item_log2; }
+    __device__ ptx::TensorCoordinates place(const Work& work, int box, int across) const {
+        static_assert(Policy::kSubtiles <= 2);
+        const bool below = box >= across;
+        ptx::TensorCoordinates at;
+        at.inner = work.n + (below ? box - across : box) * box_cols();
+        at.outer =
+            work.m + (Policy::kPingPong ? 0 : consumer_ * Policy::kRows) + (below ? kMmaM : 0);
+#pragma unroll
+        for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
+        return at;
+    }
+    __device__ bool is_in_d(const Work& work, const ptx::TensorCoordinates& at) const {
+        return at.outer < params_.args.m && at.inner < work.n_end;
+    }
+
+    // Stores what the consumer fills, and returns when that was read.
+    __device__ __forceinline__ void store(const Work& work, const ptx::TensorCoordinates& at,
+                                          unsigned turn) const {
         const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
         // Its last columns are the next tile's.
-        const bool is_cut = at.inner + box.cols() > box.n_end() && box.n_end() < params_.args.n;
-        const bool stores = threadIdx.x % 32 == 0 && is_in_d(box, at);
+        const bool is_cut = at.inner + box_cols() > work.n_end && work.n_end < params_.args.n;
+        const bool stores = threadIdx.x % 32 == 0 && is_in_d(work, at);
         ptx::wait_for_phase(shared_.filled(consumer_, turn % kStagings), turn / kStagings % 2);
         if (is_cut) {
-            store_cut(box, at, staging);
+            store_cut(work, at, staging);
         } else if (stores) {
             ptx::store_tensor(&params_.d, at, staging);
             ptx::commit_stores();
+            ptx::wait_for_store_reads<0>();
         }
     }
 
     // Whoever read the staging, the consumer and the store, is done. All lanes arrive: each may
     // have read.
-    __device__ __forceinline__ void make_ready(const Boxes& box, int turn) const {
-        ptx::TensorCoordinates at = box.place();
+    __device__ __forceinline__ void make_ready(const Work& work, ptx::TensorCoordinates at,
+                                               unsigned turn) const {
         const std::uint32_t ready = shared_.ready(consumer_, turn % kStagings);
-        const bool loads = threadIdx.x % 32 == 0 && params_.epilogue.reads_c() && is_in_d(box, at);
+        const bool loads = threadIdx.x % 32 == 0 && params_.epilogue.reads_c() && is_in_d(work, at);
         ptx::arrive_and_expect_bytes(ready, loads ? kStagingBytes : 0);
         if (loads) {
 #pragma unroll
@@ -108,12 +89,12 @@ class StoreWarp {
     }
 
     // What a tile has of a box, by the threads: the copy engine stores whole ones.
-    __device__ void store_cut(const Boxes& box, const ptx::TensorCoordinates& at,
+    __device__ void store_cut(const Work& work, const ptx::TensorCoordinates& at,
                               std::uint32_t staging) const {
         constexpr int kPiece = 16;  // bytes
         const GemmArgs& args = params_.args;
         // Lanes for a row, one for each of its pieces: 2, 4 or 8.
-        const int bytes = (box.n_end() - at.inner) << params_.item_log2;
+        const int bytes = (work.n_end - at.inner) << params_.item_log2;
         const int lanes_log2 = bytes <= 2 * kPiece ? 1 : bytes <= 4 * kPiece ? 2 : 3;
         const int lane = threadIdx.x % 32, byte = (lane & ((1 << lanes_log2) - 1)) * kPiece;
         const int col = at.inner + (byte >> params_.item_log2);
@@ -124,7 +105,7 @@ class StoreWarp {
             first += at.batch[dim] * args.d.batch_stride[dim];
         }
         char* const d = static_cast<char*>(args.d.data) + (first << params_.item_log2);
-        if (col < box.n_end()) {
+        if (col < work.n_end) {
 #pragma unroll 1
             for (int row = lane >> lanes_log2; row < rows; row += 32 >> lanes_log2) {
                 *reinterpret_cast<float4*>(d + (row * args.d.row_stride << params_.item_log2)) =
@@ -138,6 +119,7 @@ class StoreWarp {
     const Params& params_;
     SharedMemory<Policy> shared_;
     int consumer_;
+    unsigned boxes_ = 0;  // so far; they take turns in the stagings
 };
 
 }  // namespace tcgemm::sm90_wgmma
