@@ -329,7 +329,8 @@ def test_few_rows_of_many_tiles(lab, mode, rng, monkeypatch):
 
 def test_one_operand_of_many_products(lab, mode, rng, monkeypatch):
     """Boxes that all tiles share stay in shared memory while blocks go on through their tiles."""
-    batch = 9000 if lab.on_gpu else 50
+    # 20 rows of each are an even number of tiles of 64 and of 128, which pairs of blocks share.
+    batch = 18432 if lab.on_gpu else 50
     accepted = 0
     for _ in lab.force_each(monkeypatch):
         for shapes in (((20, 24), (batch, 24, 16)), ((batch, 20, 24), (24, 16))):

@@ -77,10 +77,14 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
         while (columns * size_of(element) % operand.alignment != 0) operand.alignment /= 2;
         return operand;
     };
-    const DType operands = dtype_named(operand_dtype).value();
+    const auto dtype = [](const std::string& name) {
+        if (const std::optional<DType> known = dtype_named(name)) return *known;
+        throw DTypeError("unknown dtype " + name);
+    };
+    const DType operands = dtype(operand_dtype);
     problem.a = row_major(operands, problem.k);
     problem.b = row_major(operands, problem.n);
-    problem.c = problem.d = row_major(dtype_named(out_dtype).value(), problem.n);
+    problem.c = problem.d = row_major(dtype(out_dtype), problem.n);
     problem.precision = static_cast<Precision>(index(kPrecisionNames, precision));
     problem.accumulate = static_cast<Accumulate>(index(kAccumulateNames, accumulate));
     if (!cc) return verdicts(problem, properties(Device::cpu()));

@@ -15,8 +15,8 @@ std::optional<Footprint> footprint(const Axes& axes, int element_bytes) {
         int64_t step = 0, reach = 0;
         int64_t& side = stride < 0 ? result.low : result.high;
         if (__builtin_mul_overflow(stride, int64_t{element_bytes}, &step) ||
-            __builtin_mul_overflow(step, extent - 1, &reach) || reach < -kMaxSpan ||
-            reach > kMaxSpan) {
+            __builtin_mul_overflow(step, extent - 1, &reach) || reach <= -kMaxSpan ||
+            reach >= kMaxSpan) {
             return std::nullopt;
         }
         side += reach;

@@ -45,6 +45,9 @@ TEST(a_long_k_is_split) {
     const Schedule split = schedule(64, 64, 1 << 20, kSmall);
     CHECK(split.split_k >= 32);
     CHECK_EQ(split.workspace_bytes, std::size_t(split.split_k) * 64 * 64 * 4);
+    // Rows of the parts are whole vectors.
+    const Schedule ragged = schedule(64, 62, 1 << 20, kSmall);
+    CHECK_EQ(ragged.workspace_bytes, std::size_t(ragged.split_k) * 64 * 64 * 4);
 }
 
 TEST(a_short_k_is_not_split) {

@@ -215,6 +215,15 @@ TEST(refuses_an_output_that_no_memory_holds) {
     CHECK_THROWS(ShapeError, check(std::numeric_limits<std::int64_t>::min(), 1, 3),
                  "correct its strides");
     check(-(std::int64_t{1} << 61), 1, 3);
+    // A walk of all that an array may span, behind one that spans it already.
+    for (const std::int64_t less : {0, 1}) {
+        constexpr std::int64_t kAll = std::int64_t{1} << 60;
+        const GemmProblem wide = changed([&](GemmProblem& p) {
+            p.m = p.n = 2;
+            p.c = p.d = {DType::f32, kAll - less, kAll - 1 + less, {}, 16};
+        });
+        CHECK_THROWS(ShapeError, ValidProblem::check(wide), "spans more than");
+    }
 }
 
 TEST(computes_a_column_major_output_as_its_transpose) {

@@ -1,4 +1,5 @@
-// CUDA cores: the family that asks for nothing. Any size, stride and alignment, every dtype.
+// CUDA cores: the family that asks for nothing. Any size that tiles
+// can be counted of, any stride and alignment, every dtype.
 #include <string>
 
 #include "kernels/rejects.hpp"
