@@ -35,6 +35,11 @@ FORMS = [
     Case(16, 12, 10, "float64", "tn", batch=3, padding=1),
     Case(1, 1024, 1024, "float32", "nt"),
 ]
+# NumPy has no such product.
+SCALED = [
+    Case(20, 200, 300, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="blocks"),
+    Case(20, 200, 300, "float8_e5m2", out_dtype="float32", scales="columns"),
+]
 
 
 @pytest.mark.parametrize("case", FORMS, ids=lambda case: f"{case.size} {case.form}")
@@ -47,7 +52,16 @@ def test_every_form_is_measured_and_checked(case):
     assert Case(**row["case"]) == case
 
 
-@pytest.mark.parametrize("case", FORMS, ids=lambda case: f"{case.size} {case.form}")
+@pytest.mark.parametrize("case", SCALED, ids=lambda case: case.form)
+def test_scaled_products_are_measured_and_checked(case):
+    row = measure(Pool(NumpyBackend()), case, 0.01)
+    assert row["kept"]
+    assert row["elements_checked"] > 0
+    assert row["peers"] == {}
+    assert Case(**row["case"]) == case
+
+
+@pytest.mark.parametrize("case", [*FORMS, *SCALED], ids=lambda case: f"{case.size} {case.form}")
 def test_one_wrong_element_is_found_in_every_form(case, monkeypatch):
     make = tcgemm.plan
 
@@ -58,8 +72,8 @@ def test_one_wrong_element_is_found_in_every_form(case, monkeypatch):
         def __getattr__(self, name):
             return getattr(self._plan, name)
 
-        def execute(self, a, b, c, out):
-            self._plan.execute(a, b, c, out)
+        def execute(self, a, b, c, out, **scales):
+            self._plan.execute(a, b, c, out, **scales)
             out[..., -1, -1] += 100
 
     monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k)))
@@ -221,6 +235,10 @@ AGREED = {
         against={"determinism": "run_to_run"},
     ),
     "modes_few": Case(16, 4096, 4096, "float8_e4m3fn", "nt", out_dtype="bfloat16"),
+    "uneven": Case(264, 8192, 8192, "float16", "nt"),
+    "scaled": Case(
+        4096, 4096, 7168, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="blocks"
+    ),
     "converted": Case(
         8192, 8192, 8192, "float32", precision="fp16",
         against={"dtype": "float16", "out_dtype": "float32"},

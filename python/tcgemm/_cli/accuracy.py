@@ -80,6 +80,7 @@ class Reference:
         *,
         c: Any = None,
         beta: float = 0.0,
+        scales: dict[str, Any] | None = None,
         rows: int | None = None,
     ) -> None:
         self._backend, self._operands = backend, (a, b, beta)
@@ -96,6 +97,11 @@ class Reference:
         if self._products is not None and b.ndim == 3:
             b = b[self._products]
         computed = backend.rounded(a, mode.compute_dtype)
+        scale_b: Any = None
+        if scales:  # of blocks; float8 operands, which are not rounded
+            scale_a = _each(backend, scales["scale_a"], m, k)
+            scale_b = _each(backend, scales["scale_b"], k, columns)
+            computed = computed * self._sampled(scale_a)
         self._converts = mode.dtype != mode.compute_dtype
         given = backend.float64(a) if self._converts else computed
         self._addend = beta * backend.float64(self._sampled(c)) if beta else None
@@ -105,6 +111,8 @@ class Reference:
         for start in range(0, columns, step):
             part = slice(start, min(columns, start + step))
             b_part = backend.rounded(b[..., part], mode.compute_dtype)
+            if scale_b is not None:
+                b_part = b_part * scale_b[..., part]
             product = computed @ b_part
             unrounded = given @ backend.float64(b[..., part]) if self._converts else product
             if self._addend is not None:
@@ -150,6 +158,16 @@ class Reference:
             tally.add(difference, reference, absolute, addend)
             tally.add_relative(abs(result - given) if self._converts else difference, given)
         return tally.result()
+
+
+def _each(backend: Backend, scales: Any, rows: int, columns: int) -> Any:
+    """Scales of blocks for each of so many rows and columns, in FP64."""
+    of_rows, of_columns = (
+        [place // (1 if extent == count else 128) for place in range(extent)]
+        for extent, count in zip((rows, columns), scales.shape, strict=True)
+    )
+    each = backend.taken(backend.float64(scales), of_rows)
+    return backend.taken(each, (slice(None), of_columns))
 
 
 def _spread(count: int, wanted: int) -> list[int]:

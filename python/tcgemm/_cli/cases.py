@@ -33,6 +33,8 @@ class Case:
     broadcast: str = ""  # "a" or "b": the operand that the whole batch shares
     padding: int = 0  # elements between the rows (columns) of every operand
     offset: int = 0  # elements from an aligned address to the first of every operand
+    # FP8 scales for 128 k of each row of A, and of B for 128 k of each column or of 128 columns.
+    scales: str = ""  # "columns" or "blocks"
     beta: float = 0.0
     in_place: bool = False  # C is D
     family: str | None = None  # forced, else the library's choice
@@ -70,6 +72,8 @@ class Case:
             parts.append(f"ld+{self.padding}")
         if self.offset:
             parts.append(f"at+{self.offset}")
+        if self.scales:
+            parts.append(f"scaled {self.scales}")
         if self.beta:
             parts.append(f"{self.beta:+g}{'D' if self.in_place else 'C'}")
         return " ".join(parts)
@@ -188,6 +192,7 @@ def _check(case: Case) -> None:
         "layout": LAYOUTS,
         "dtype": tuple(ITEM_BYTES),
         "broadcast": ("", "a", "b"),
+        "scales": ("", "columns", "blocks"),
     }
     for field, values in allowed.items():
         value = getattr(case, field)
@@ -195,6 +200,8 @@ def _check(case: Case) -> None:
             raise ValueError(f"group {case.group!r}: {field} {value!r} is not in {values}")
     if min(case.m, case.n, case.k, case.batch) < 1 or min(case.padding, case.offset) < 0:
         raise ValueError(f"group {case.group!r}: sizes and batch start at 1, padding at 0")
+    if case.scales and not (case.mode.is_fp8 and case.batch == 1):
+        raise ValueError(f"group {case.group!r}: scales are for single products of FP8")
     if case.against is not None:
         _check(replace(case, against=None, **case.against))
 

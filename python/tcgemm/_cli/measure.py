@@ -145,7 +145,14 @@ def _check(side: _Side, references: dict[str, accuracy.Reference], works: Sequen
     if key not in references:
         c = side.operands.initial_c(0)
         references[key] = accuracy.Reference(
-            backend, first.a, first.b, case.mode, c=c, beta=case.beta, rows=_CHECK_ROWS
+            backend,
+            first.a,
+            first.b,
+            case.mode,
+            c=c,
+            beta=case.beta,
+            scales=first.scales,
+            rows=_CHECK_ROWS,
         )
     limits = bounds(case.mode, case.k, compute_capability(backend))
     seen = references[key].judge(first.d, case.mode, limits)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from tcgemm._cli.backends import Backend
 from tcgemm._cli.cases import Case
@@ -23,6 +25,7 @@ class OperandSet:
     b: Any
     c: Any  # None where it is not read; d itself where the case is in place
     d: Any
+    scales: dict[str, Any] = field(default_factory=dict)  # arguments of gemm
 
 
 class Pool:
@@ -64,6 +67,7 @@ class Operands:
             totals[view.dtype] = totals.get(view.dtype, 0) + count * view.span
         numbers = {dtype: pool.numbers(dtype, total) for dtype, total in totals.items()}
         self._results = self.backend.empty((count * self._d.span,), result)
+        scales = _scales(pool.backend, case)
         self._initial: list[Any] = []
         self.sets: list[OperandSet] = []
         places = dict.fromkeys(totals, 0)
@@ -75,7 +79,8 @@ class Operands:
             d = self._d.of(self._results, index * self._d.span)
             a, b, c = (*arrays, None)[:3]
             self._initial.append(c)
-            self.sets.append(OperandSet(a, b, d if c is not None and case.in_place else c, d))
+            c = d if c is not None and case.in_place else c
+            self.sets.append(OperandSet(a, b, c, d, scales))
         self.reset()
 
     @property
@@ -93,6 +98,20 @@ class Operands:
         if self.accumulates:
             for operand_set, c in zip(self.sets, self._initial, strict=True):
                 operand_set.d[...] = c
+
+
+def _scales(backend: Backend, case: Case) -> dict[str, Any]:
+    """Of blocks of 128 k, from 0.5 to 1.5, in the order that cuBLAS asks for."""
+    if not case.scales:
+        return {}
+    numbers = np.random.default_rng(case.m + case.n)
+    blocks_k, blocks_n = -(-case.k // 128), -(-case.n // 128)
+
+    def uniform(*shape: int) -> Any:
+        return backend.array(numbers.uniform(0.5, 1.5, shape), "float32")
+
+    of_b = uniform(blocks_k, case.n) if case.scales == "columns" else uniform(blocks_n, blocks_k).T
+    return {"scale_a": uniform(blocks_k, case.m).T, "scale_b": of_b}
 
 
 @dataclass(frozen=True)

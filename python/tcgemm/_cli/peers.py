@@ -55,15 +55,16 @@ def _planned(operands: Operands) -> Prepared:
     if case.beta:
         arguments["beta"] = case.beta
     first = sets[0]
+    arguments |= first.scales
     plan = tcgemm.plan(first.a, first.b, first.c, out=first.d, **arguments)
     if case.family is not None and plan.family != case.family:
         raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
 
     def execute(a: Any, b: Any, c: Any, d: Any) -> None:
-        plan.execute(a, b, c, d)
+        plan.execute(a, b, c, d, **first.scales)
 
     def call(a: Any, b: Any, c: Any, d: Any) -> None:
-        if c is None:
+        if c is None and not first.scales:
             tcgemm.matmul(a, b, out=d, **arguments)
         else:
             tcgemm.gemm(a, b, c, out=d, **arguments)
@@ -101,7 +102,7 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
         how = "tcgemm with " + ", ".join(f"{key} {value}" for key, value in changed.items())
         return [Peer(f"tcgemm:{name}", how, case.peer_case, _planned)]
     made = _of_framework(backend, case)
-    if backend.on_gpu:
+    if backend.on_gpu and not case.scales:
         how = "the best of cublasLt's heuristic candidates"
         promise = replace(case, accumulate=_of_peers(case), determinism=None)
         made.insert(1, Peer("cublaslt", how, promise, _lt))
@@ -112,6 +113,8 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
 
 
 def _of_framework(backend: Backend, case: Case) -> list[Peer]:
+    if case.scales and backend.name != "torch":
+        return []
     return {"torch": _torch, "cupy": _cupy, "numpy": _numpy}[backend.name](backend, case)
 
 
@@ -158,6 +161,8 @@ def _torch_fp8(torch: Any, case: Case) -> list[Peer]:
     """What torch._scaled_mm takes: A in rows, B in columns, both multiples of 16."""
     if case.n % 16 or case.k % 16 or case.batch > 1 or case.beta or case.padding or case.offset:
         return []
+    if case.scales:
+        return _torch_scaled(torch, case)
     one = torch.ones((), device="cuda")
     out_dtype = getattr(torch, case.mode.result_dtype)
 
@@ -170,6 +175,23 @@ def _torch_fp8(torch: Any, case: Case) -> list[Peer]:
     promise = replace(case, accumulate=_of_peers(case), determinism=None)
     how = "torch._scaled_mm of A in rows and B in columns, use_fast_accum"
     return [Peer("cublas", how, promise, _framework(product))]
+
+
+def _torch_scaled(torch: Any, case: Case) -> list[Peer]:
+    """The same with scales of blocks, for A in rows and B in columns."""
+    if case.layout != "nt" or case.n % 128 or case.k % 128:
+        return []
+    out_dtype = getattr(torch, case.mode.result_dtype)
+
+    def prepare(operands: Operands) -> Prepared:
+        def product(each: OperandSet) -> Any:
+            return torch._scaled_mm(each.a, each.b, **each.scales, out_dtype=out_dtype, out=each.d)
+
+        works = [partial(product, each) for each in operands.sets]
+        return Prepared(works, works)
+
+    promise = replace(case, determinism=None)
+    return [Peer("cublas", "torch._scaled_mm with scales of blocks", promise, prepare)]
 
 
 def _torch_tf32(torch: Any, case: Case) -> list[Peer]:
