@@ -73,6 +73,18 @@ def test_b07_gt_2p31_elements(lab, mode, rng, batch, m, n):
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.modes(only=lambda mode: mode.name == "fp16")
+def test_b07_more_than_2p24_rows(lab, mode, rng):
+    """Bytes of so many rows do not fit 32 bits, whichever their number is taken for."""
+    needs_memory(8 << 30)
+    m, n, k = (1 << 24) + 40, 8, 8
+    rows = [0, 1, 63, 64, (1 << 23) + 5, m - 41, m - 40, m - 1]
+    a, b = data.integers(rng, mode, (m, k), (k, n))
+    lab.check(mode, a, b, expect="exact", rows=rows)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.modes(only=lambda mode: mode.name == "fp16")
 def test_b07_leading_dimension_beyond_2p31(lab, mode, rng):
     """A of few columns whose rows lie so far apart that the last one is beyond 2^31 elements."""
     if lab.family == "host":

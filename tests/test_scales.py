@@ -146,9 +146,36 @@ def test_n15_long_k_with_few_tiles(lab, rng):
     for a_shape, b_shape in (((m, blocks(k)), (blocks(k), 1)), ((m, 1), (1, n)), ((1, 1), (1, n))):
         scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
         scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+    for rows in (70, 128):  # two tiles, which clusters share B in
+        more, _ = fp8(rng, rows, n, k, positive=True)
+        by_block = {
+            "scale_a": distinct(rng, rows, blocks(k)),
+            "scale_b": distinct(rng, blocks(k), n),
+        }
+        scaled.check(lab, more, b, out_dtype="float32", scales=by_block, limit=scaled.FP8_GATE)
     scales["scale_d"] = np.full((1, 1), 2.0**-10, np.float32)
     c = round_to(rng.uniform(-1, 1, (m, n)), E4M3)
     scaled.check(lab, a, b, c=c, alpha=0.5, beta=2, out_dtype=E4M3, scales=scales)
+
+
+def test_n15_scales_of_more_tiles_than_blocks(lab, rng, monkeypatch):
+    """Scales of blocks come with each k-block of each tile, whole or ragged. By every kernel."""
+    m, n, k = (1100, 2600, 300) if lab.on_gpu else (70, 140, 300)
+    a, b = fp8(rng, m, n, k, positive=True)
+    accepted = []
+    for name in lab.force_each(monkeypatch):
+        for of_b in ((blocks(k), n), (blocks(k), blocks(n))):
+            scales = {"scale_a": distinct(rng, m, blocks(k)), "scale_b": distinct(rng, *of_b)}
+            how = {"out_dtype": "float32", "scales": scales, "limit": scaled.FP8_GATE}
+            try:
+                scaled.check(lab, a, b, **how)
+            except tcgemm.NoKernelError:
+                break
+            scaled.check(lab, a, b, layouts={"b": COL}, **how)
+            accepted.append(name)
+    assert accepted
+    promoted = "sm90_wgmma_e4m3_promoted_128x160"
+    assert promoted in accepted or lab.family != "sm90_wgmma"
 
 
 @pytest.mark.parametrize("out", ["float32", "float16", "bfloat16"])
@@ -236,6 +263,13 @@ def test_batches_have_scales_of_their_own(lab, rng):
     b = round_to(rng.uniform(0, 1, (3, 300, 40)), E4M3)
     scales = {"scale_a": distinct(rng, 3, 20, 3), "scale_b": distinct(rng, 3, 3, 1)}
     scaled.check(lab, a, b, out_dtype="float32", scales=scales)
+    # Four dimensions that cannot be walked by fewer strides.
+    a = round_to(rng.uniform(0, 1, (2, 1, 3, 1, 20, 300)), E4M3)
+    b = round_to(rng.uniform(0, 1, (1, 2, 1, 2, 300, 40)), E4M3)
+    for columns in (1, 3):
+        scale_b = distinct(rng, 1, 2, 1, 2, columns, 40)
+        scales = {"scale_a": distinct(rng, 2, 1, 3, 1, 20, columns), "scale_b": scale_b}
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales)
 
 
 def test_scales_that_are_numbers_are_part_of_alpha(lab, rng):

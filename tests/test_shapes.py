@@ -245,6 +245,63 @@ def test_c_of_more_tiles_than_blocks(lab, mode, rng, monkeypatch):
     assert accepted > 0
 
 
+def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
+    """The last tiles have a few rows or columns, and an odd number of rows of tiles may be loaded
+    by pairs of blocks; rows of operands begin amid sectors of L2. By every kernel."""
+    n, k = (1544, 136) if lab.on_gpu else (72, 24)
+    accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        for m in (1160, 1288, 1317) if lab.on_gpu else (40, 65):
+            rows = [*range(0, m, 31), *range(m - 9, m)]
+            a, b = data.integers(rng, mode, (m, k), (k, n))
+            how = {"expect": "exact", "rows": rows}
+            try:
+                lab.check(mode, a, b, **how)
+            except tcgemm.NoKernelError:
+                break
+            turned = {"a": Layout("col", pad=8, align=16), "b": Layout("col", pad=8, align=16)}
+            lab.check(mode, a, b, layouts=turned, **how)
+            accepted += 1
+    assert accepted > 0
+
+
+def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
+    """Where D has few more rows than a tile and many columns, a kernel may compute D^T = B^T A^T
+    and store it transposed; C comes in likewise. By every kernel."""
+    n, k = (4104, 136) if lab.on_gpu else (72, 24)
+    outs = [out for out in mode.outputs if out in ("float16", "bfloat16")] or mode.outputs[:1]
+    across = accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        for m, out in itertools.product((136, 264, 500) if lab.on_gpu else (40,), outs):
+            rows = [*range(0, m, 13), m - 1]
+            a, b = data.integers(rng, mode, (2, m, k), (2, k, n))
+            c = round_to(rng.integers(-8, 8, (1, m, n)).repeat(2, 0), out)
+            how = {"out_dtype": out, "expect": "exact", "rows": rows}
+            layouts = {"b": Layout("col"), "c": Layout(broadcast_batch=True)}
+            try:
+                lab.check(mode, a, b, c, alpha=2, beta=3, layouts=layouts, **how)
+            except tcgemm.NoKernelError:
+                break
+            lab.check(mode, a[0], b[0], layouts={"out": Layout(pad=24, align=16)}, **how)
+            across += "D^T" in str(lab.prepare(mode, a[0], b[0], out_dtype=out).plan)
+            accepted += 1
+    assert accepted > 0
+    assert across > 0 or lab.family != "sm90_wgmma" or mode.name not in ("fp16", "bf16")
+
+
+def test_long_k_across_the_output(lab, mode, rng):
+    """The same where K is split among blocks, which add their sums up and store them."""
+    shape = (136, 1032, 16384) if lab.on_gpu else (12, 24, 300)
+    m, n, k = shape
+    a, b = data.signed(rng, mode, (m, k), (k, n))
+    for determinism in ("run_to_run", "batch_invariant"):
+        how = {"rows": [0, 5, m // 2, m - 1], "layouts": {"b": Layout("col")}}
+        try:
+            lab.check(mode, a, b, determinism=determinism, **how)
+        except tcgemm.NoKernelError:
+            assert determinism == "batch_invariant"
+
+
 @pytest.mark.modes(only=lambda mode: mode.name in ("int8", "fp16"))
 def test_b08_stride_gt_2p32(lab, mode, rng):
     """Two matrices more than 2^32 elements apart: 32-bit offsets wrap onto the first."""

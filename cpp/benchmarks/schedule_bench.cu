@@ -3,7 +3,8 @@
 //
 //   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
 //
-// A split of c2: two blocks of a cluster. The error: the largest difference from what the first
+// A split of c2: two blocks of a cluster. Behind the columns of a tile p: pairs of blocks share B,
+// t: tiles lie across D. The error: the largest difference from what the first
 // row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. The
 // dtypes are f16, bf16 and f64; f16:f32 is FP32 output.
 #include <cuda_bf16.h>
@@ -210,37 +211,49 @@ int main(int argc, char** argv) {
                 if (kernel.needs.halves()) continue;  // a plan packs for it
                 const Schedule chosen = kernel.schedule(valid, device);
                 std::vector<Schedule> schedules = {{}};
-                const auto add = [&](int split, bool in_cluster) {
+                const bool is_sm90 = family == "sm90_wgmma";
+                const auto add = [&](int split, bool in_cluster, bool transposed) {
                     Schedule schedule = chosen;
                     schedule.split_k = split;
                     schedule.in_cluster = in_cluster;
                     schedule.tile_n = 0;
+                    schedule.transposed = transposed;
                     schedules.push_back(schedule);
                 };
-                if (family == "sm90_wgmma") {
-                    for (int width = kernel.tile.block_n - 16; 2 * width > kernel.tile.block_n;
-                         width -= 16) {
+                for (const bool transposed : {false, true}) {
+                    if (transposed && (!is_sm90 || size_of(result) != 2)) continue;
+                    const std::int64_t m = transposed ? shape.n : shape.m,
+                                       n = transposed ? shape.m : shape.n;
+                    const int width = kernel.tile.block_n;
+                    for (int tile_n = width; is_sm90 && width > 64 && 2 * tile_n > width;
+                         tile_n -= 16) {
                         Schedule schedule;
-                        schedule.tile_n = width;
-                        if (shape.n > width && kernel.tile.block_n > 64) {
+                        schedule.transposed = transposed;
+                        schedule.tile_n = tile_n < width ? tile_n : 0;
+                        if (n > tile_n || (transposed && schedule.tile_n == 0)) {
                             schedules.push_back(schedule);
                         }
+                        schedule.shares_b = true;
+                        if (m > kernel.tile.block_m) schedules.push_back(schedule);
                     }
+                    for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
+                        const double bytes = 4.3 * s * ((m + 255) / 256 * 256.0) *
+                                             ((n + 255) / 256 * 256.0) * shape.batch;
+                        const std::int64_t blocks =
+                            (m + kernel.tile.block_m - 1) / kernel.tile.block_m *
+                            ((n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
+                        if (s * 128 <= shape.k && bytes < kWorkspace &&
+                            blocks <= 2 * device.sm_count)
+                            add(s, false, transposed);
+                    }
+                    if (is_sm90 && shape.k >= 256) add(2, true, transposed);
                 }
-                for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
-                    const double bytes = 4.3 * s * ((shape.m + 255) / 256 * 256.0) *
-                                         ((shape.n + 255) / 256 * 256.0) * shape.batch;
-                    const std::int64_t blocks =
-                        (shape.m + kernel.tile.block_m - 1) / kernel.tile.block_m *
-                        ((shape.n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
-                    if (s * 128 <= shape.k && bytes < kWorkspace && blocks <= 2 * device.sm_count)
-                        add(s, false);
-                }
-                if (family == "sm90_wgmma" && shape.k >= 256) add(2, true);
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
                            schedule.in_cluster == chosen.in_cluster &&
-                           schedule.tile_n == chosen.tile_n && schedule.shares_b == chosen.shares_b;
+                           schedule.tile_n == chosen.tile_n &&
+                           schedule.shares_b == chosen.shares_b &&
+                           schedule.transposed == chosen.transposed;
                 };
                 if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
                     schedules.push_back(chosen);
@@ -289,10 +302,11 @@ int main(int argc, char** argv) {
                     CHECK(cudaGraphExecDestroy(graph));
                     std::sort(rounds.begin(), rounds.end());
                     const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
-                    std::printf("%s\t%s\t%s%d\t%d\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
+                    std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
                                 kernel.name, schedule.in_cluster ? "c" : "", schedule.split_k,
-                                schedule.tile_n, is_chosen(schedule), chosen.cost_us, rounds[1],
-                                flop / rounds[1] * 1e-6, its_error);
+                                schedule.tile_n, schedule.shares_b ? "p" : "",
+                                schedule.transposed ? "t" : "", is_chosen(schedule), chosen.cost_us,
+                                rounds[1], flop / rounds[1] * 1e-6, its_error);
                     std::fflush(stdout);
                 }
             }

@@ -415,7 +415,8 @@ std::string Plan::describe() const {
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
             (plan.valid.batch_invariant() ? ", batch_invariant" : "") +
             (epilogue() == Epilogue::linear ? "" : std::string(", epilogue ") + name(epilogue())) +
-            (plan.valid.transposed() ? ", as D^T = B^T A^T" : "") + "\n";
+            (plan.valid.transposed() != plan.schedule.transposed ? ", as D^T = B^T A^T" : "") +
+            "\n";
     std::string scales;
     for (const auto& [operand, scale] : {std::pair{"A", given.scale_a}, {"B", given.scale_b}}) {
         if (scale.kind == ScaleKind::none) continue;

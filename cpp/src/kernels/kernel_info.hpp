@@ -59,6 +59,7 @@ struct Schedule {
     int tile_n = 0;           // columns of a tile, where less than the kernel's
     bool shares_b = false;  // the blocks of a cluster load B together, however few tiles there are
     bool packs_b_k_major = false;  // B, which the plan packs anyway, gets contiguous k
+    bool transposed = false;       // the kernel computes D^T = B^T A^T: tiles lie across D
 };
 
 struct KernelInfo {

@@ -25,6 +25,8 @@ class ValidProblem {
     const GemmProblem& as_given() const { return given_; }
 
     bool transposed() const { return transposed_; }
+    // The same as D^T = B^T A^T, whatever its strides are then: for kernels that can store that.
+    ValidProblem turned() const;
     // See Determinism. A kernel that accepts such a problem adds up the products of an element in
     // an order that follows as_given().n, k, dtypes and precision alone. What decides that order,
     // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
@@ -42,6 +44,7 @@ class ValidProblem {
 
    private:
     ValidProblem() = default;
+    void turn();
     GemmProblem problem_, given_;
     bool transposed_ = false;
     DType compute_dtype_ = DType::f32;

@@ -361,14 +361,7 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     check_no_self_overlap(p);
 
     if (p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) {
-        valid.transposed_ = true;
-        std::swap(p.m, p.n);
-        std::swap(p.a, p.b);
-        std::swap(p.scale_a, p.scale_b);
-        p.a = transpose(p.a);
-        p.b = transpose(p.b);
-        p.c = transpose(p.c);
-        p.d = transpose(p.d);
+        valid.turn();
     }
     set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
     set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
@@ -382,6 +375,21 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     valid.batch_count_ = 1;
     for (int dim = 0; dim < p.batch_rank; ++dim) valid.batch_count_ *= p.batch_shape[dim];
     return valid;
+}
+
+void ValidProblem::turn() {
+    GemmProblem& p = problem_;
+    transposed_ = !transposed_;
+    std::swap(p.m, p.n);
+    std::swap(p.a, p.b);
+    std::swap(p.scale_a, p.scale_b);
+    for (Operand* const operand : {&p.a, &p.b, &p.c, &p.d}) *operand = transpose(*operand);
+}
+
+ValidProblem ValidProblem::turned() const {
+    ValidProblem other = *this;
+    other.turn();
+    return other;
 }
 
 }  // namespace tcgemm

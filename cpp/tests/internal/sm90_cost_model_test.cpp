@@ -220,7 +220,9 @@ TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
         if (accumulate != Accumulate::promoted) continue;
         p.scale_a.kind = ScaleKind::block_1x128;
         p.scale_a.outer_stride = p.k / kScaleBlock;
-        CHECK_EQ(best_row(p).split_k, 1);
+        const Schedule scaled = best_row(p);
+        CHECK(scaled.split_k >= 16);
+        CHECK(scaled.workspace_bytes >= std::size_t{128 * 128 * 4} * scaled.split_k);
     }
 }
 
@@ -369,19 +371,44 @@ ValidProblem padded(const Mode& mode, const Shape& shape, std::int64_t pad_a, st
     return ValidProblem::check(p);
 }
 
-TEST(blocks_share_b_where_rows_do_not_begin_at_lines_of_l2) {
+TEST(rows_that_begin_amid_sectors_of_l2_cost_more_and_are_shared) {
     for (const Mode& mode : modes()) {
         for (const KernelInfo* row : mode.rows) {
             const Shape shape{2048, 2048, 2048};
-            const auto shares = [&](std::int64_t pad_a, std::int64_t pad_b) {
-                return row->schedule(padded(mode, shape, pad_a, pad_b), h200()).shares_b;
+            const auto schedule = [&](std::int64_t pad_a, std::int64_t pad_b) {
+                return row->schedule(padded(mode, shape, pad_a, pad_b), h200());
             };
-            CHECK(!shares(0, 0));
-            CHECK(!shares(64, 128));  // whole lines of 128 bytes
-            CHECK(shares(8, 0));
-            CHECK(shares(0, 8));
-            CHECK(!shares(1, 1));  // packed, at lines
+            const Schedule whole = schedule(0, 0);
+            for (const std::int64_t pad : {16, 48, 64}) {  // whole sectors of 32 bytes
+                CHECK_EQ(schedule(pad, pad).cost_us, whole.cost_us);
+                CHECK_EQ(schedule(pad, pad).shares_b, whole.shares_b);
+            }
+            CHECK(schedule(8, 0).cost_us >= whole.cost_us);
+            CHECK(schedule(0, 8).cost_us >= whole.cost_us);
+            CHECK(schedule(8, 8).cost_us > whole.cost_us);
+            if (row->tile.block_n >= 128) CHECK(schedule(8, 8).shares_b);
+            CHECK(!schedule(1, 1).shares_b);  // packed, at sectors
         }
+    }
+}
+
+// D of some hundred rows and many columns.
+TEST(tiles_lie_across_d_where_that_is_cheaper) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        for (const std::int64_t m : {136, 200, 264, 320}) {
+            const Schedule schedule = best(mode, problem(mode, {m, 8192, 8192}));
+            CHECK(schedule.transposed);
+            // As cheap as the transposed product, whose tiles lie along D then.
+            const Schedule turned = best(mode, problem(mode, {8192, m, 8192}));
+            CHECK(!turned.transposed);
+            CHECK(std::abs(schedule.cost_us - turned.cost_us) < 0.2 * turned.cost_us);
+        }
+        // What the copy engine cannot store so is not.
+        GemmProblem p = *problem(mode, {264, 8192, 8192});
+        p.c.row_stride = p.d.row_stride = 8193;
+        p.c.alignment = p.d.alignment = 2;
+        CHECK(!best(mode, ValidProblem::check(p)).transposed);
     }
 }
 

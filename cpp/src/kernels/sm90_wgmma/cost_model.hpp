@@ -11,7 +11,9 @@ namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
 inline constexpr double kBytesPerUs = 4.2e6,
-                        kSmBytesPerUs = 3.2e4;   // of memory; to an SM, at least
+                        kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
+// To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
+inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
@@ -29,7 +31,10 @@ inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgr
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 inline constexpr double kTransposePasses = 1.5;  // over B, more than packing it as it lies
 inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packed as it lies
+// Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
+inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
 inline constexpr double kHoldsUp = 1.3;  // what a consumer stores itself: the other one's wgmma
+inline constexpr int kLargeM = 128;
 inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
@@ -42,10 +47,20 @@ inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
 // How the operands come to a row.
 struct Forms {
     bool packs_b;
-    // Rows of A or B that are not packed begin anywhere in lines of L2: each box comes out of more
-    // of them.
-    bool crosses_lines;
+    // Rows that do not all begin at sectors of L2: each piece of a box comes out of more of them.
+    bool a_crosses_sectors, b_crosses_sectors;
+
+    bool cross_sectors() const { return a_crosses_sectors || b_crosses_sectors; }
 };
+
+// What L2 needs for a k-block of a tile, where that is more than the row's times tell. `beside`:
+// columns of B's boxes that belong to the next tile.
+inline double load_us(const Ring& ring, int beside, int cluster, const Forms& forms) {
+    if (!forms.cross_sectors()) return 0;
+    const double rate_a = forms.a_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
+    const double rate_b = forms.b_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
+    return ring.bytes_a / rate_a + (ring.bytes_b + beside * kRowBytes) / rate_b / cluster;
+}
 
 // Whether boxes of B lie along n.
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
@@ -78,16 +93,24 @@ inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
 
 // What the parts of K and the tiles that `chosen` names need and cost.
 inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem& problem,
-                              const DeviceProperties& device, const Schedule& chosen) {
+                              const DeviceProperties& device, const Forms& forms,
+                              const Schedule& chosen) {
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
     const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
     const SplitLayout layout =
         split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen);
     const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
                                                 chosen, layout, device.sm_count);
-    const RowInfo row = narrowed(
-        of_whole_tiles, columns,
-        ring_of(of_whole_tiles, arrangement, problem->m, problem->n, blocks, device.sm_count));
+    const Ring ring = ring_of(of_whole_tiles, arrangement, problem->m, problem->n,
+                              problem.has_block_scales(), blocks, device.sm_count);
+    RowInfo row = narrowed(of_whole_tiles, columns, ring);
+    const auto beside =
+        n_is_contiguous(row, problem, chosen)
+            ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
+            : 0;
+    const double least_us = load_us(ring, beside, arrangement.cluster, forms);
+    row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
+    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -99,14 +122,19 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     // All slots are at work but in the last wave.
     const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
-    const double last_k_block_us = rest > sms ? row.k_block_us : row.k_block_alone_us;
+    // Large tiles slow each other down where they are on more than half of the SMs.
+    const bool is_large = row.tile.block_m >= kLargeM && (chosen.split_k == 1 || chosen.in_cluster);
+    const double crowd =
+        is_large ? std::clamp(2 * rest / sms - 1, 0.0, 1.0) : (rest > sms ? 1.0 : 0.0);
+    const double last_k_block_us =
+        row.k_block_alone_us + crowd * (row.k_block_us - row.k_block_alone_us);
     double busy = full_waves * k_blocks * row.k_block_us +
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
-    if (d.alignment >= 16 &&
-        is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride)) {
+    if (chosen.transposed || (d.alignment >= 16 && is_tensor_matrix(d.dtype, problem->m, problem->n,
+                                                                    d.row_stride, d.col_stride))) {
         // hidden behind the next tile, or part of tile_us
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
         const double rows_us =
@@ -130,11 +158,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         if (chosen.split_k == 1) return full_waves >= 1 ? 1 : 1.5;
         return operand_bytes < l2_bytes / 4 ? 1 : 1 + kAgain * static_cast<double>(reads - 1);
     };
-    // Columns of B's boxes that belong to the next tile.
-    const double beside =
-        n_is_contiguous(row, problem, chosen)
-            ? static_cast<double>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
-            : 0;
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
                              (1 + kAgain * beside / arrangement.n_step) +
@@ -184,21 +207,22 @@ inline int invariant_splits(const ValidProblem& problem) {
 
 // Parts of K and columns of tiles with the least cost, of schedules that are otherwise as `form`.
 inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
-                              const DeviceProperties& device, const Schedule& form) {
+                              const DeviceProperties& device, const Forms& forms,
+                              const Schedule& form) {
     Schedule best = form;
     // Of rows with contiguous k not all split, so that none does where bits may not depend on M.
     if (problem.batch_invariant() && row.splits && row.any_major()) {
         best.split_k = invariant_splits(problem);
     }
-    best = schedule_with(row, problem, device, best);
+    best = schedule_with(row, problem, device, forms, best);
     const auto consider = [&](const Schedule& candidate) {
-        const Schedule priced = schedule_with(row, problem, device, candidate);
+        const Schedule priced = schedule_with(row, problem, device, forms, candidate);
         const auto bytes = static_cast<double>(priced.workspace_bytes);
         if (bytes <= kMaxWorkspaceBytes && priced.cost_us < best.cost_us) best = priced;
     };
 
-    // Narrower tiles that fill the SMs: as many columns of them as fit into the waves that whole
-    // tiles take, or into one more.
+    // Narrower tiles: those that share the columns evenly, and those that fill the SMs, as many
+    // columns of them as fit into the waves that whole tiles take, or into one more.
     const Arrangement whole = arrange(row, problem, device, form);
     const std::int64_t slots =
         std::max<std::int64_t>(std::int64_t{device.sm_count} * row.blocks_per_sm, 1);
@@ -210,20 +234,21 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     pairs.shares_b = true;
     const bool can_share = arrange(row, problem, device, pairs).cluster == 2;
     const std::int64_t step = !along_n ? kWidthStep : can_share ? kBoxMn / 2 : kBoxMn;
-    for (std::int64_t w = waves; w <= waves + 1; ++w) {
-        const std::int64_t columns = w * slots / rows;
-        if (columns <= whole.tiles_n || best.split_k > 1) continue;
+    for (const std::int64_t columns :
+         {whole.tiles_n, waves * slots / rows, (waves + 1) * slots / rows}) {
+        if (best.split_k > 1) continue;
         Schedule candidate = form;
         candidate.tile_n = static_cast<int>(round_up(divide_up(problem->n, columns), step));
         candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
         if (candidate.tile_n >= row.least_n && candidate.tile_n < whole.n_step) consider(candidate);
     }
-    // Scales of blocks are no partial result's: they act in the main loop.
-    if (!row.splits || problem.batch_invariant() || problem.has_block_scales()) return best;
+    if (!row.splits || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
+    const auto even = static_cast<int>(round_up(divide_up(problem->n, whole.tiles_n), step));
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
         Schedule candidate = form;
+        if (even >= row.least_n && even < whole.n_step) candidate.tile_n = even;
         candidate.split_k = static_cast<int>(parts);
         candidate.in_cluster = in_cluster;
         if (parts >= 2 && parts <= longest) consider(candidate);
@@ -242,21 +267,35 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     return best;
 }
 
+// `problem`: as the kernel sees it, turned where that is `transposed`.
 inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& problem,
-                             const DeviceProperties& device, const Forms& forms) {
+                             const DeviceProperties& device, const Forms& forms,
+                             bool transposed = false) {
     RowInfo row = of_any_scales;
-    if (problem.has_block_scales()) row.least_n = row.tile.block_n;  // see multiply_promoted()
-    Schedule form;
-    form.shares_b = forms.crosses_lines;
-    if (!forms.packs_b || !n_is_contiguous(row, problem, form)) {
-        return schedule_form(row, problem, device, form);
+    if (problem.has_block_scales()) {
+        const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
+        for (double* const us : {&row.k_block_alone_us, &row.k_block_us}) {
+            *us *= of_columns ? kScaledColumns : kScaledBlocks;
+        }
     }
+    const auto cheaper = [](const Schedule& one, const Schedule& other) {
+        return other.cost_us < one.cost_us ? other : one;
+    };
+    // Where L2 is the limit, pairs of blocks may pay that do not otherwise.
+    const auto in_form = [&](const RowInfo& its_row, Schedule form) {
+        const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
+        if (!forms.cross_sectors()) return schedule;
+        form.shares_b = true;
+        return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
+    };
+    Schedule form;
+    form.transposed = transposed;
+    if (!forms.packs_b || !n_is_contiguous(row, problem, form)) return in_form(row, form);
     RowInfo along_n = row;
     along_n.k_block_us *= kPackedAlongN;
-    const Schedule as_it_lies = schedule_form(along_n, problem, device, form);
+    const Schedule as_it_lies = in_form(along_n, form);
     form.packs_b_k_major = true;
-    const Schedule transposed = schedule_form(row, problem, device, form);
-    return transposed.cost_us < as_it_lies.cost_us ? transposed : as_it_lies;
+    return cheaper(as_it_lies, in_form(row, form));
 }
 
 }  // namespace tcgemm::sm90_wgmma

@@ -1,4 +1,5 @@
 // From the accumulators of a warpgroup to D: 64 rows of 128 bytes at a time, through shared memory.
+// Or 64 columns of 128 bytes, where columns are contiguous.
 // Where the copy engine stores, StoreWarp takes it from there, and brings C into the same memory.
 #pragma once
 
@@ -40,7 +41,8 @@ class TileStore {
    private:
     __device__ void synchronize() const { ptx::named_barrier(1 + this_warpgroup(), kWarpgroup); }
 
-    // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile:
+    // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile, transposed
+    // or not:
     template <class T>
     struct Boxes {
         static constexpr int kCols = 128 / sizeof(T);
@@ -67,6 +69,7 @@ class TileStore {
     __device__ __forceinline__ void fill_boxes(const Sums& sums) {
         constexpr int kCount = Boxes<T>::kCount;
         const Epilogue epilogue = epilogue_;
+        const bool is_transposed = params_.store == Store::transposed;
         const auto value = [&](int s, int i, auto... c) {
             return epilogue(epilogue::widen<Value>(sums[s][i]), c...);
         };
@@ -81,10 +84,10 @@ class TileStore {
                 if constexpr (kReadsC) {
 #pragma unroll
                     for (int step = 0; step < 4; ++step) {
-                        transfer<T, true>(staging, thread, step, words[step]);
+                        transfer<T, true>(staging, thread, step, is_transposed, words[step]);
                     }
                 }
-                fill<T, kReadsC>(staging, thread, box, value, words);
+                fill<T, kReadsC>(staging, thread, box, is_transposed, value, words);
                 ptx::fence_async_proxy();
                 ptx::arrive(shared_.filled(this_warpgroup(), turn));
                 ++filled_;
@@ -130,7 +133,7 @@ class TileStore {
             const std::uint32_t staging = shared_.staging(this_warpgroup(), filled_ % kStagings);
             const int thread = thread_in_warpgroup();
             Words words;
-            fill<Sum, false>(staging, thread, box, value, words);
+            fill<Sum, false>(staging, thread, box, false, value, words);
             synchronize();
             if (vectorizable) {
                 const int row = thread / kVectors, col = thread % kVectors * kVector;
@@ -173,7 +176,8 @@ class TileStore {
     // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging.
     template <class T, bool kReadsC, class Element>
     __device__ __forceinline__ static void fill(std::uint32_t staging, int thread, int box,
-                                                const Element& value, Words& words) {
+                                                bool is_transposed, const Element& value,
+                                                Words& words) {
 #pragma unroll
         for (int i = 0; i < Boxes<T>::kCount; ++i) {
             if (i != box) continue;
@@ -200,23 +204,35 @@ class TileStore {
                     }
                     words[step][w] = word;
                 }
-                transfer<T, false>(staging, thread, step, words[step]);
+                transfer<T, false>(staging, thread, step, is_transposed, words[step]);
             }
         }
     }
 
-    // Between the words of the threads and 32 bytes of each row. A warp has rows of its own.
+    // Between the words of the threads and 32 bytes of each row. A warp has rows (columns) of its
+    // own.
     template <class T, bool kLoads>
     __device__ __forceinline__ static void transfer(std::uint32_t staging, int thread, int step,
-                                                    std::uint32_t (&words)[4]) {
+                                                    bool is_transposed, std::uint32_t (&words)[4]) {
         const int warp = thread / 32, lane = thread % 32;
         if constexpr (sizeof(T) == 2) {  // 16 columns: four 8 x 8 matrices
-            const std::uint32_t address =
-                staging_address(staging, warp * 16 + lane % 16, step * 32 + lane / 16 * 16);
-            if constexpr (kLoads) {
-                ptx::load_matrices(address, words);
+            const int row = is_transposed ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
+            const int byte = is_transposed ? warp * 32 + lane / 8 % 2 * 16 : lane / 16 * 16;
+            const std::uint32_t first = staging_address(staging, row, byte);
+            if (is_transposed) {
+                const std::uint32_t address = first + step * 16 * kRowBytes;
+                if constexpr (kLoads) {
+                    ptx::load_matrices_transposed(address, words);
+                } else {
+                    ptx::store_matrices_transposed(address, words);
+                }
             } else {
-                ptx::store_matrices(address, words);
+                const std::uint32_t address = first ^ step * 32;  // a staging is aligned
+                if constexpr (kLoads) {
+                    ptx::load_matrices(address, words);
+                } else {
+                    ptx::store_matrices(address, words);
+                }
             }
         } else {  // 8 columns
             struct Pair {

@@ -86,8 +86,8 @@ constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
     needs.tensor_map = true;
-    // Packed rows fill whole lines of L2: the same product is 1.7 times slower where every box of
-    // 128 bytes lies across two.
+    // Packed rows fill whole lines of L2. Rows that begin amid its sectors take the copy engine 1.7
+    // times longer.
     needs.packed_row_bytes = kLineBytes;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
@@ -96,12 +96,35 @@ constexpr OperandNeeds needs() {
     return needs;
 }
 
-// Whether rows of an operand that is loaded where it lies begin at lines of L2.
-bool begins_at_lines(const Operand& operand, std::int64_t rows, std::int64_t cols) {
+// Whether rows of an operand that is loaded where it lies begin amid sectors of L2. An address that
+// does is known only when it comes.
+bool crosses_sectors(const Operand& operand, std::int64_t rows, std::int64_t cols) {
+    const auto crosses = [&](std::int64_t stride) {
+        return stride * size_of(operand.dtype) % runtime::kSectorBytes != 0;
+    };
     const bool row_major = operand.col_stride == 1;
-    if ((row_major ? rows : cols) <= 1) return true;
-    const std::int64_t stride = row_major ? operand.row_stride : operand.col_stride;
-    return stride * size_of(operand.dtype) % kLineBytes == 0;
+    return ((row_major ? rows : cols) > 1 &&
+            crosses(row_major ? operand.row_stride : operand.col_stride)) ||
+           std::any_of(operand.batch_stride.begin(), operand.batch_stride.end(), crosses);
+}
+
+// Whether tiles may lie across D, so that their columns, of which there may be fewer, are rows of
+// D.
+template <class Row>
+constexpr bool turns = Row::least_n < Row::tile.block_n && Row::any_major;
+
+// Whether that may pay, and the copy engine can store D, and load C, for such tiles.
+bool can_turn(const ValidProblem& problem) {
+    const GemmProblem& p = *problem;
+    const auto has_boxes = [&](const Operand& operand) {
+        const auto is_aligned = [&](std::int64_t stride) {
+            return stride >= 0 && stride * size_of(operand.dtype) % 16 == 0;
+        };
+        return size_of(operand.dtype) == 2 && operand.alignment >= 16 &&
+               is_tensor_matrix(operand.dtype, p.m, p.n, operand.row_stride, operand.col_stride) &&
+               std::all_of(operand.batch_stride.begin(), operand.batch_stride.end(), is_aligned);
+    };
+    return p.n >= p.m && has_boxes(p.d) && has_boxes(p.c);
 }
 
 template <class Row>
@@ -111,13 +134,27 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
         Row::halves || is_packed(problem, p.a, p.m, p.k, needs<Row>(), pack::Order::row);
     const bool packs_b =
         Row::halves || is_packed(problem, p.b, p.k, p.n, needs<Row>(), pack::Order::col);
-    const bool crosses_lines = !((packs_a || begins_at_lines(p.a, p.m, p.k)) &&
-                                 (packs_b || begins_at_lines(p.b, p.k, p.n)));
-    return schedule_row(row_info<Row>(), problem, device, {packs_b, crosses_lines});
+    const Forms forms = {packs_b, !packs_a && crosses_sectors(p.a, p.m, p.k),
+                         !packs_b && crosses_sectors(p.b, p.k, p.n)};
+    const Schedule along_d = schedule_row(row_info<Row>(), problem, device, forms);
+    if (!turns<Row> || packs_a || packs_b || !can_turn(problem)) return along_d;
+    const Forms turned = {false, forms.b_crosses_sectors, forms.a_crosses_sectors};
+    const Schedule across = schedule_row(row_info<Row>(), problem.turned(), device, turned, true);
+    return across.cost_us < along_d.cost_us ? across : along_d;
 }
 
-// A product of each matrix of the outermost batch dimension.
-GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
+// The product as D^T = B^T A^T; it has no scales.
+GemmArgs turned(GemmArgs args) {
+    std::swap(args.m, args.n);
+    std::swap(args.a, args.b);
+    for (MatrixView* const view : {&args.a, &args.b, &args.c, &args.d}) {
+        std::swap(view->row_stride, view->col_stride);
+    }
+    return args;
+}
+
+// A product of each matrix of the outermost batch dimension, with its scales in `scales`.
+GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scales) {
     GemmArgs inner = args;
     inner.batch.rank = args.batch.rank - 1;
     inner.batch.count = args.batch.count / args.batch.extent[0];
@@ -133,18 +170,29 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index) {
         }
         std::copy(view->batch_stride + 1, view->batch_stride + args.batch.rank, view->batch_stride);
     }
+    if (args.scales != nullptr) {
+        scales = *args.scales;
+        inner.scales = &scales;
+        for (ScaleView* const view : {&scales.a, &scales.b}) {
+            if (view->data != nullptr) view->data += index * view->batch_stride[0];
+            std::copy(view->batch_stride + 1, view->batch_stride + args.batch.rank,
+                      view->batch_stride);
+        }
+    }
     return inner;
 }
 
 template <class Row>
-void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    if (args.batch.rank > kBatchDims) {
+void launch(const GemmArgs& product, const Schedule& schedule, StreamView stream) {
+    if (product.batch.rank > kBatchDims) {
         // A launch for each; they use the workspace one after another.
-        for (std::int64_t i = 0; i < args.batch.extent[0]; ++i) {
-            launch<Row>(at_outermost(args, i), schedule, stream);
+        for (std::int64_t i = 0; i < product.batch.extent[0]; ++i) {
+            ScaleArgs scales;
+            launch<Row>(at_outermost(product, i, scales), schedule, stream);
         }
         return;
     }
+    const GemmArgs args = schedule.transposed ? turned(product) : product;
     const Major a = !Row::any_major || is_row_major(args.a, args.m) ? Major::k : Major::mn;
     const Major b = Row::any_major && is_row_major(args.b, args.k) ? Major::mn : Major::k;
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;

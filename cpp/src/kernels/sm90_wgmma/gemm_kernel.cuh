@@ -3,6 +3,7 @@
 //   producer     one thread: boxes of A and B into a ring of stages, as stages become empty
 //   consumers    one or two warpgroups: multiply full stages; epilogue; D into stagings
 //   store warps  one for each consumer: boxes of D out of its stagings, boxes of C into them
+//   scale warp   scales of blocks into the stages, where the product has such
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
 // of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial
@@ -26,14 +27,17 @@ __device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy
     if (threadIdx.x == 0) {
         ptx::prefetch_tensor_map(&params.a);
         ptx::prefetch_tensor_map(&params.b);
-        if (params.store == Store::tensor) {
+        if (params.stores_boxes()) {
             ptx::prefetch_tensor_map(&params.d);
             if (params.epilogue.reads_c()) ptx::prefetch_tensor_map(&params.c);
         }
         constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
         for (int stage = 0; stage < shared.stages(); ++stage) {
-            ptx::init_barrier(shared.full(stage), 1);
-            ptx::init_barrier(shared.empty(stage), kWarps << params.cluster_log2);
+            // With scales of blocks the lanes that bring and read them arrive each for itself.
+            const bool scaled = Policy::kBlockScales && params.has_block_scales;
+            ptx::init_barrier(shared.full(stage), scaled ? 1 + 32 : 1);
+            ptx::init_barrier(shared.empty(stage), scaled ? kWarps * (32 + params.cluster_log2)
+                                                          : kWarps << params.cluster_log2);
         }
         for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
             ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
@@ -88,7 +92,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         typename Policy::Sums sums;
         if constexpr (Policy::kBlockScales) {
             if (params.has_block_scales) {
-                multiplier.run(blocks, sums, BlockScales<Policy>(params, work(), row));
+                multiplier.run(blocks, sums, BlockScales<Policy>(params, work(), shared, row));
             } else {
                 multiplier.run(blocks, sums);
             }
@@ -142,8 +146,13 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();
         if (role > 0) {
-            if (role <= Policy::kConsumers && params.store == Store::tensor) {
+            if (role <= Policy::kConsumers && params.stores_boxes()) {
                 StoreWarp<Policy>(params, shared, role - 1).run();
+            }
+            if constexpr (Policy::kBlockScales) {
+                if (role == kWarps - 1 && params.has_block_scales) {
+                    ScaleWarp<Policy>(params, shared).run();
+                }
             }
         } else {
             if (threadIdx.x != Policy::kConsumers * kWarpgroup) return;
@@ -152,7 +161,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     } else {
         ptx::grow_registers<Policy::kConsumerRegisters>();
         if (blockIdx.x >> params.cluster_log2 < params.work_count) {
-            with_epilogue<Policy>(params, [&](const auto& epilogue) {
+            // wgmma must not be in flight where a function is called.
+            with_epilogue<Policy>(params, [&](const auto& epilogue) __attribute__((always_inline)) {
                 consume(params, shared, warpgroup, epilogue);
             });
         } else if (Policy::kSplits && warpgroup == 0) {

@@ -24,6 +24,7 @@ struct RowInfo {
     bool fits_ring;
     bool splits, pairs;
     bool halves;
+    bool block_scales;                                       // can multiply by them
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
@@ -36,10 +37,12 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {
-        Row::tile,         Row::consumers, Row::ping_pong,        Row::blocks_per_sm, Row::least_n,
-        Row::stage_blocks, Row::by_steps,  Row::fits_ring,        Row::splits,        Row::pairs,
-        Row::halves,       Row::start_us,  Row::k_block_alone_us, Row::k_block_us,    Row::tile_us};
+    return {Row::tile,          Row::consumers,        Row::ping_pong,
+            Row::blocks_per_sm, Row::least_n,          Row::stage_blocks,
+            Row::by_steps,      Row::fits_ring,        Row::splits,
+            Row::pairs,         Row::halves,           Row::block_scales,
+            Row::start_us,      Row::k_block_alone_us, Row::k_block_us,
+            Row::tile_us};
 }
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
@@ -81,8 +84,9 @@ std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.
+// With room for scales of blocks where the product has such.
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
-             std::int64_t blocks, int sm_count);
+             bool has_block_scales, std::int64_t blocks, int sm_count);
 
 struct Prepared {
     Params params;

@@ -34,10 +34,11 @@ class Multiplier {
           b_(shared.b(0), kSlabBytes),
           consumer_(consumer),
           width_(params.width) {
-        if (Policy::kHalves && row > 0) pass_issue();  // the first turn is consumer 0's
+        if (Policy::kHalves && row > 0) pass_turn();  // the first is consumer 0's
         const int lane = threadIdx.x % 32;
         releases_ = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases_;
+        is_others_ = shares && lane != static_cast<int>(ptx::cluster_rank());
         empty_ = ptx::opaque(
             ptx::address_in_cluster(shared.empty(0), shares ? lane : ptx::cluster_rank()));
     }
@@ -46,14 +47,17 @@ class Multiplier {
         at_.skip((blocks + Policy::kBlocksPerStage - 1) / Policy::kBlocksPerStage, shared_);
     }
 
-    // sums = A B over `blocks` k-blocks. `scales`: BlockScales, of a promoted product.
+    // sums = A B over `blocks` k-blocks. `scales`: BlockScales, of a product that has such.
     template <class... Scales>
     __device__ __forceinline__ void run(int blocks, Sums& sums, Scales... scales) {
         if constexpr (Policy::kHalves) {
             multiply_halves(blocks, sums);
+        } else if constexpr (sizeof...(Scales) > 0) {
+            clear(sums);
+            multiply_scaled(blocks, sums, scales...);
         } else if constexpr (Policy::kPromoted) {
             clear(sums);
-            multiply_promoted(blocks, sums, scales...);
+            multiply_promoted(blocks, sums);
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
             clear(packed);
@@ -76,7 +80,7 @@ class Multiplier {
    private:
     // Also where nothing reads the zeros: undefined values would be carried from tile to tile.
     template <class T, int N>
-    __device__ static void clear(T (&value)[kSubtiles][N]) {
+    __device__ __forceinline__ static void clear(T (&value)[kSubtiles][N]) {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
@@ -95,27 +99,48 @@ class Multiplier {
         if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
     }
 
-    // sums += A B, likewise, in partial sums of 128 k; with scales of blocks in one width only.
-    template <int kWidth = Policy::kBlockN, class... Scales>
-    __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
-        if constexpr (kWidth > Policy::kLeastN && sizeof...(Scales) == 0) {
+    // sums += A B, likewise, in partial sums of 128 k.
+    template <int kWidth = Policy::kBlockN>
+    __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums) {
+        if constexpr (kWidth > Policy::kLeastN) {
             constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums);
         }
-        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN &&
-                      sizeof...(Scales) == 0) {
+        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN) {
             return multiply_in_turns<MmaOf<kWidth>>(blocks, sums);
         }
         Sums partial;
         clear(partial);
         for (int done = 0; done < blocks; done += kBlocksPerSum) {
-            (scales.load(done), ...);
             multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks - done), partial);
-            if constexpr (sizeof...(scales) > 0) {
-                (scales.add(sums, partial), ...);
-            } else {
-                promote<MmaOf<kWidth>::kRegisters>(partial, sums);
-            }
+            promote<MmaOf<kWidth>::kRegisters>(partial, sums);
+        }
+    }
+
+    // The same with scales of blocks.
+    template <int kWidth = Policy::kBlockN>
+    __device__ __forceinline__ void multiply_scaled(int blocks, Sums& sums,
+                                                    BlockScales<Policy>& scales) {
+        static_assert(kBlocksPerSum == 1 && Policy::kBlocksPerStage == 1);
+        if constexpr (kWidth > Policy::kLeastN) {
+            constexpr int kNarrower = Policy::narrower(kWidth);
+            if (width_ <= kNarrower) return multiply_scaled<kNarrower>(blocks, sums, scales);
+        }
+        Register partial[kSubtiles][MmaOf<kWidth>::kRegisters];
+        clear(partial);
+        for (; blocks > 0; --blocks) {
+            const Tiles tiles = wait_for_stage();
+            ptx::wgmma_fence();
+            multiply_block<MmaOf<kWidth>, 0, kSteps>(tiles, 0, 0, false, partial);
+            ptx::wgmma_commit();
+            scales.load(at_.stage);
+            ptx::wgmma_wait<0>();
+#pragma unroll
+            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+            if (!scales.of_columns()) release_read(at_.stage);
+            scales.add(sums, partial);
+            if (scales.of_columns()) release_read(at_.stage);
+            at_.advance(shared_);
         }
     }
 
@@ -195,7 +220,7 @@ class Multiplier {
         clear(sums);
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
             const Tiles tiles = wait_for_stage();
-            wait_for_issue();
+            wait_for_turn();
             ptx::wgmma_fence();
             multiply_block<Mma, 0, kHalfBlock>(tiles, kHigh, kHigh, false, first);
             ptx::wgmma_commit();
@@ -207,7 +232,7 @@ class Multiplier {
             multiply_block<Mma, 0, kSteps>(tiles, kHigh, kLow, false, first);
             multiply_block<Mma, 0, kSteps>(tiles, kLow, kHigh, true, first);
             ptx::wgmma_commit();
-            pass_issue();
+            pass_turn();
             ptx::wgmma_wait<0>();
             release(at_.stage);
             at_.advance(shared_);
@@ -243,7 +268,7 @@ class Multiplier {
     struct Tiles {
         ptx::MatrixDescriptor a, b;
     };
-    __device__ Tiles wait_for_stage() const {
+    __device__ __forceinline__ Tiles wait_for_stage() const {
         const int stage = at_.stage * shared_.stage_bytes();
         Tiles tiles = {a_.further(stage), b_.further(stage)};
         if (!Policy::kPromoted) tiles = {tiles.a.uniform(), tiles.b.uniform()};
@@ -273,44 +298,46 @@ class Multiplier {
     // Groups go through the ring one after the other. The parity of a stage's barrier can't tell a
     // phase from the one after the next, so that a group must not wait for it too early; besides,
     // the tensor cores finish one tile before they begin the next. The first turn is group 0's.
-    __device__ void wait_for_turn() {
+    // Of halves the two consumers of a tile take turns.
+    static constexpr int kTurnBarrier = 2 + Policy::kConsumers;  // behind the epilogue's
+    __device__ __forceinline__ void wait_for_turn() {
         if constexpr (Policy::kPingPong) {
             ptx::wait_for_phase(shared_.turn(consumer_), (turns_ & 1) ^ (consumer_ == 0));
             ++turns_;
+        } else if constexpr (Policy::kHalves) {
+            const int consumer = threadIdx.x / kWarpgroup;
+            ptx::named_barrier(kTurnBarrier + consumer, 2 * kWarpgroup);
         }
     }
-    // As soon as all of the tile's wgmma are issued: what waits behind them may follow.
-    __device__ void pass_turn() {
+    // As soon as all of the turn's wgmma are issued: what waits behind them may follow.
+    __device__ __forceinline__ void pass_turn() {
         if constexpr (Policy::kPingPong) {
             if (threadIdx.x % 32 == 0) {
                 ptx::arrive(shared_.turn(consumer_ ^ 1));
             }
+        } else if constexpr (Policy::kHalves) {
+            static_assert(Policy::kConsumers == 2);
+            const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
+            ptx::arrive_at_named_barrier(kTurnBarrier + other, 2 * kWarpgroup);
         }
     }
 
-    // Turns of two consumers that work on one tile, to issue the wgmma of a stage.
-    static constexpr int kIssueBarrier = 1 + Policy::kConsumers;  // behind those of TileStore
-    __device__ static void wait_for_issue() {
-        const int consumer = threadIdx.x / kWarpgroup;
-        ptx::named_barrier(kIssueBarrier + consumer, 2 * kWarpgroup);
-    }
-    __device__ static void pass_issue() {
-        static_assert(!Policy::kHalves || (Policy::kConsumers == 2 && !Policy::kPingPong));
-        const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
-        ptx::arrive_at_named_barrier(kIssueBarrier + other, 2 * kWarpgroup);
-    }
-
     // A warp at a time: the others may still read. In each block of the cluster, by a lane each.
-    __device__ void release(int stage) const {
+    __device__ __forceinline__ void release(int stage) const {
         if (releases_) ptx::arrive_in_cluster(empty_ + stage * 8);
+    }
+    // Of which the lanes have read scales: each arrives for itself, one in the other block.
+    __device__ __forceinline__ void release_read(int stage) const {
+        ptx::arrive(shared_.empty(stage));
+        if (is_others_) ptx::arrive_in_cluster(empty_ + stage * 8);
     }
 
     SharedMemory<Policy> shared_;
     ptx::MatrixDescriptor a_, b_;  // of stage 0
     int consumer_, turns_ = 0;
     const int& width_;
-    bool releases_;
-    std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of
+    bool releases_, is_others_;  // this lane does; in the cluster's other block
+    std::uint32_t empty_;        // of stage 0, in the block that this lane releases stages of
     RingPosition at_;
 };
 

@@ -16,12 +16,11 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr int kBatchDims = 3;  // that a tensor map has room for
 
 // How a block's tile of A or B comes into shared memory: in boxes side by side along m or n. What
-// lies behind the matrix need not be loaded: rows of A or columns of B that nobody stores may hold
-// anything.
+// lies behind the matrix is hardly loaded, for rows that are not there take the copy engine longer
+// than others: rows of A or columns of B that nobody stores may hold anything.
 struct BoxPlan {
     int boxes = 0;                    // at most
     int extent = 0;                   // of a box along m or n
-    int bytes = 0;                    // of a k-block of a tile
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
     // All tiles have the same boxes, of one stage: they stay in the ring, and are not fetched again
     // and again from the same few lines of L2.
@@ -55,13 +54,16 @@ constexpr bool shares_parts(int parts) { return parts > 16; }
 
 // How D goes out.
 enum class Store {
-    tensor,    // by the copy engine, and C comes in by it
-    rows,      // contiguous rows at any address
-    elements,  // anything
+    tensor,      // by the copy engine, and C comes in by it
+    transposed,  // the same where columns are contiguous, of 16-bit elements
+    rows,        // contiguous rows at any address
+    elements,    // anything
 };
 
 struct Params {
     CUtensorMap a = {}, b = {}, c = {}, d = {};
+    CUtensorMap a_rest = {}, b_rest = {};  // of the last box of the last tile, where it is shorter
+    CUtensorMap d_rest = {};               // of the last box of a tile, where D is transposed
     BoxPlan load_a, load_b;
     Ring ring;
     int batch_mask_c[kBatchDims] = {};  // as in BoxPlan
@@ -84,6 +86,10 @@ struct Params {
     bool is_scaled = false;
     bool has_block_scales = false;  // for each block of kScaleBlock k
 
+    // Whether boxes of D go out through stagings; see StoreWarp.
+    TCGEMM_HOST_DEVICE bool stores_boxes() const {
+        return store == Store::tensor || store == Store::transposed;
+    }
     int cluster() const { return split.in_cluster ? split.count : 1 << cluster_log2; }  // blocks
 
     explicit Params(const GemmArgs& product)

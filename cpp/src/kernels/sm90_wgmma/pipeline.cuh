@@ -52,6 +52,11 @@ struct SharedMemory {
     __device__ std::uint32_t b(int stage, int block = 0) const {
         return a(stage, Policy::kBlocksPerStage) + block * bytes_b();
     }
+    // Where there are scales of blocks: of the stage's rows of A, of its columns of B.
+    __device__ std::uint32_t scales_a(int stage) const { return b(stage, Policy::kBlocksPerStage); }
+    __device__ std::uint32_t scales_b(int stage) const {
+        return scales_a(stage) + bytes_a() / kRowBytes * 4;
+    }
     __device__ std::uint32_t staging(int consumer, int turn) const {
         return a(stages()) + (consumer * kStagings + turn) * kStagingBytes;
     }

@@ -16,7 +16,8 @@ enum class Major { k, mn };
 inline constexpr int kHalvesBlock =
     64;                                // k of float32 operands in halves: a k-block of either half
 inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block, where contiguous
-inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
+inline constexpr int kSwizzledRows = 8;  // that are swizzled together
+inline constexpr int kMmaKBytes = 32;    // of k that an instruction takes
 inline constexpr int kMmaM = 64;
 // Where m or n are contiguous, which only 16-bit elements can be: of a box and of an instruction.
 inline constexpr int kBoxMn = 64, kMmaK = 16;
@@ -35,6 +36,15 @@ inline constexpr int kMaxStages = 32;
 constexpr int ring_bytes(int consumers, int blocks_on_sm) {
     return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
 }
+
+// Of the scales of a stage of so many bytes: a float for each row of either operand.
+constexpr int scale_bytes(int operand_bytes) {
+    const int bytes = operand_bytes / kRowBytes * 4;
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Tiles of a row that multiplies by scales of blocks begin at multiples of so many columns.
+constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? 32 : 8; }
 
 // The widths of instructions that there are loops for, from one to the next: by steps or by halves.
 constexpr int narrower(int width, bool by_steps) {
@@ -85,7 +95,8 @@ struct Policy {
     // fill less of a tile (Params::ring).
     static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
     static constexpr int kBlocksPerStage = Row::stage_blocks;
-    static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
+    static constexpr int kStageBytes =
+        kBlocksPerStage * (kBytesA + kBytesB) + (kBlockScales ? scale_bytes(kBytesA + kBytesB) : 0);
     static constexpr int kStages = ring_bytes(kConsumers, kBlocksPerSm) / kStageBytes;
     static constexpr bool kFitsRing = Row::fits_ring;
     static_assert(!kFitsRing || !Row::pairs);  // ClusterSplit has room in a whole ring

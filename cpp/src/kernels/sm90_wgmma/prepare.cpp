@@ -33,7 +33,8 @@ void add_batch(const GemmArgs& args, const MatrixView& view, runtime::TensorMapS
         const bool present = dim < args.batch.rank && view.batch_stride[dim] != 0;
         mask[dim] = present ? ~0 : 0;
         shape.extent[2 + dim] = present ? args.batch.extent[dim] : 1;
-        shape.stride_bytes[1 + dim] = present ? view.batch_stride[dim] * item : 16;
+        shape.stride_bytes[1 + dim] =
+            present ? view.batch_stride[dim] * item : runtime::kSectorBytes;
     }
 }
 
@@ -45,23 +46,24 @@ runtime::TensorMapShape matrix_shape(const MatrixView& view, std::int64_t inner,
     shape.element_bytes = size_of(view.dtype);
     shape.extent[0] = inner;
     shape.extent[1] = outer;
-    // Of a single row the stride means nothing, but the map asks for a multiple of 16 bytes.
-    shape.stride_bytes[0] =
-        outer == 1 ? round_up(inner * shape.element_bytes, 16) : outer_stride * shape.element_bytes;
+    // Of a single row the stride means nothing, but the map asks for one.
+    shape.stride_bytes[0] = outer == 1
+                                ? round_up(inner * shape.element_bytes, runtime::kSectorBytes)
+                                : outer_stride * shape.element_bytes;
     return shape;
 }
 
 // What a tile's boxes hold of rows or columns with contiguous k: no more than the matrix has, in
 // the eights that are swizzled together.
 int boxed(std::int64_t mn, int block, int shares) {
-    return static_cast<int>(std::min<std::int64_t>(block, round_up(mn, 8 * shares)));
+    return static_cast<int>(std::min<std::int64_t>(block, round_up(mn, kSwizzledRows * shares)));
 }
 
 // `mn`: rows of A or columns of B, of which a tile takes `block`; `shares` blocks load it together.
 // `one_stage`: a tile's k is that of one.
 void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::int64_t mn,
                 std::int64_t mn_stride, std::int64_t k_stride, int block, int block_k, int shares,
-                bool one_stage, BoxPlan& plan, CUtensorMap& map) {
+                bool one_stage, BoxPlan& plan, CUtensorMap& map, CUtensorMap& rest_map) {
     runtime::TensorMapShape shape = major == Major::k ? matrix_shape(view, args.k, mn, mn_stride)
                                                       : matrix_shape(view, mn, args.k, k_stride);
     shape.to_tf32 = view.dtype == DType::f32;
@@ -77,11 +79,17 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
         shape.box[0] = kBoxMn;
         shape.box[1] = block_k;
     }
-    plan.bytes = plan.boxes * plan.extent * kRowBytes;
     const auto is_broadcast = [](int mask) { return mask == 0; };
     plan.stays = one_stage && mn <= block &&
                  std::all_of(plan.batch_mask, plan.batch_mask + kBatchDims, is_broadcast);
-    if (args.k > 0) runtime::encode_tensor_map(&map, shape);
+    if (args.k == 0) return;
+    runtime::encode_tensor_map(&map, shape);
+    const std::int64_t last = mn - (divide_up(mn, block) - 1) * block;  // of the last tile
+    const std::int64_t rest = round_up(last, kSwizzledRows) % plan.extent;
+    if (major == Major::k && rest > 0) {
+        shape.box[1] = static_cast<int>(rest);
+        runtime::encode_tensor_map(&rest_map, shape);
+    }
 }
 
 bool is_tensor_stride(std::int64_t stride, DType dtype) {
@@ -90,9 +98,12 @@ bool is_tensor_stride(std::int64_t stride, DType dtype) {
 }
 
 // Whether the copy engine can take D, or C, which may be broadcast over batches.
-bool can_copy(const GemmArgs& args, const MatrixView& view) {
-    bool can = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
-               is_tensor_matrix(view.dtype, args.m, args.n, view.row_stride, view.col_stride);
+bool can_copy(const GemmArgs& args, const MatrixView& view, bool is_transposed) {
+    bool can =
+        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
+        (is_transposed
+             ? is_tensor_matrix(view.dtype, args.n, args.m, view.col_stride, view.row_stride)
+             : is_tensor_matrix(view.dtype, args.m, args.n, view.row_stride, view.col_stride));
     for (int dim = 0; dim < args.batch.rank; ++dim) {
         const std::int64_t stride = view.batch_stride[dim];
         can = can && stride >= 0 && is_tensor_stride(stride, view.dtype);
@@ -100,18 +111,20 @@ bool can_copy(const GemmArgs& args, const MatrixView& view) {
     return can;
 }
 
-// The map for boxes of a staging.
-void plan_boxes(const GemmArgs& args, const MatrixView& view, int (&batch_mask)[kBatchDims],
-                CUtensorMap& map) {
-    runtime::TensorMapShape shape = matrix_shape(view, args.n, args.m, view.row_stride);
+// The map for boxes of a staging: so many rows, or columns where D is transposed, of 128 bytes.
+void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed, int count,
+                int (&batch_mask)[kBatchDims], CUtensorMap& map) {
+    runtime::TensorMapShape shape = is_transposed
+                                        ? matrix_shape(view, args.m, args.n, view.col_stride)
+                                        : matrix_shape(view, args.n, args.m, view.row_stride);
     add_batch(args, view, shape, batch_mask);
     shape.box[0] = 128 / shape.element_bytes;
-    shape.box[1] = kMmaM;
+    shape.box[1] = count;
     runtime::encode_tensor_map(&map, shape);
 }
 
 // How D goes out and C comes in.
-void plan_stores(const GemmArgs& args, Params& params) {
+void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
     if (params.split.count > 1) return;  // reducers store by themselves
     // Of a tile that is narrower than a box single elements are stored sooner.
@@ -119,11 +132,18 @@ void plan_stores(const GemmArgs& args, Params& params) {
     if (has_boxes && !reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) {
         params.store = Store::rows;
     }
-    if (!can_copy(args, args.d) || (reads_c && !can_copy(args, args.c))) return;
-    params.store = Store::tensor;
+    if (!can_copy(args, args.d, is_transposed) ||
+        (reads_c && !can_copy(args, args.c, is_transposed))) {
+        return;
+    }
+    params.store = is_transposed ? Store::transposed : Store::tensor;
     int all[kBatchDims];  // D has all dimensions
-    plan_boxes(args, args.d, all, params.d);
-    if (reads_c) plan_boxes(args, args.c, params.batch_mask_c, params.c);
+    plan_boxes(args, args.d, is_transposed, kMmaM, all, params.d);
+    const int rest = params.n_step % kMmaM;
+    if (is_transposed && rest > 0) plan_boxes(args, args.d, true, rest, all, params.d_rest);
+    if (reads_c) {
+        plan_boxes(args, args.c, is_transposed, kMmaM, params.batch_mask_c, params.c);
+    }
 }
 
 }  // namespace
@@ -151,13 +171,13 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     const std::int64_t tiles = tiles_m * result.tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
-    // of tiles wait for B from memory; elsewhere it loses up to 2 %.
+    // of tiles wait for B from memory; elsewhere it loses up to 2 %. `shares_b`: L2 is the limit.
     constexpr int kManyTiles = 512;
     const bool has_pairs = tiles_m % 2 == 0;
-    const bool gains = schedule.split_k > 1 ? !schedule.in_cluster && has_pairs
-                       : schedule.shares_b || tiles >= kManyTiles
-                           ? has_pairs
-                           : tiles_m == 2 && tile.block_m == kMmaM;
+    const bool gains = schedule.split_k > 1  ? !schedule.in_cluster && has_pairs
+                       : schedule.shares_b   ? tiles_m > 1
+                       : tiles >= kManyTiles ? has_pairs
+                                             : tiles_m == 2 && tile.block_m == kMmaM;
     if (gains && tile.block_n >= 128) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
@@ -166,10 +186,12 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
         const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (tile.block_n / 2);
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
+        // Columns of a tile lie in two blocks that have scales; see BlockScales.
+        const int most = row.block_scales ? std::min(tile.block_n, kScaleBlock) : tile.block_n;
+        const int step = row.block_scales ? scaled_step(tile.block_n) : 8;
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
-        const std::int64_t least = round_up(divide_up(m, 2), 8);
-        result.n_step = static_cast<int>(
-            std::min<std::int64_t>(tile.block_n, std::max(round_up(even, 8), least)));
+        const std::int64_t columns = round_up(std::max(even, divide_up(m, 2)), step);
+        result.n_step = static_cast<int>(std::min<std::int64_t>(most, columns));
         result.tiles_n = divide_up(n, result.n_step);
     }
     result.clusters_m = divide_up(tiles_m, result.cluster);
@@ -186,7 +208,7 @@ std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
 }
 
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
-             std::int64_t blocks, int sm_count) {
+             bool has_block_scales, std::int64_t blocks, int sm_count) {
     int rows = row.tile.block_m, columns = row.tile.block_n, on_sm = row.blocks_per_sm;
     if (row.fits_ring) {
         rows = boxed(m, rows, 1);
@@ -197,6 +219,10 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m,
     ring.bytes_a = rows * kRowBytes;
     ring.bytes_b = columns * kRowBytes;
     ring.stage_bytes = row.stage_blocks * (ring.bytes_a + ring.bytes_b);
+    // Stages of whole tiles always have room for scales.
+    if (has_block_scales || (row.block_scales && !row.fits_ring)) {
+        ring.stage_bytes += scale_bytes(ring.stage_bytes);
+    }
     ring.stages = std::min(ring_bytes(row.consumers, on_sm) / ring.stage_bytes, kMaxStages);
     return ring;
 }
@@ -234,12 +260,12 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     params.width = static_cast<int>(std::min<std::int64_t>(args.n, params.n_step));
     const bool one_stage = arrangement.k_blocks <= row.stage_blocks;
     plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m,
-               tile.block_k, 1, one_stage, params.load_a, params.a);
+               tile.block_k, 1, one_stage, params.load_a, params.a, params.a_rest);
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
-               tile.block_k, cluster, one_stage, params.load_b, params.b);
+               tile.block_k, cluster, one_stage, params.load_b, params.b, params.b_rest);
     params.split.count = parts;
     params.split.in_cluster = schedule.in_cluster;
-    plan_stores(args, params);
+    plan_stores(args, schedule.transposed, params);
 
     params.scheduler = {arrangement.clusters_m, arrangement.tiles_n, args.batch.count * parts,
                         kBandClusters};
@@ -253,7 +279,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     const std::int64_t blocks =
         launched_blocks(row, arrangement, args.batch.count, schedule, layout, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
-    params.ring = ring_of(row, arrangement, args.m, args.n, blocks, sm_count);
+    params.ring =
+        ring_of(row, arrangement, args.m, args.n, params.has_block_scales, blocks, sm_count);
     if (layout.reducers > 0) {
         KSplit& split = params.split;
         split.reducers = layout.reducers;

@@ -30,17 +30,18 @@ class Producer {
     __device__ __forceinline__ void fill() {
         constexpr int kShares = kShared ? 2 : 1;
         const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
-        const Load<Policy::a_major, Policy::kBlockM, 1> load_a(params_.a, params_.load_a, 0);
-        const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(params_.b, params_.load_b,
-                                                                     share);
         WorkList<Policy> list(params_);
         for (int tile = 0; list.has_next(); ++tile) {
             const Work work = list.decode(list.next());
+            const Load<Policy::a_major, Policy::kBlockM, 1> load_a(
+                params_.a, params_.a_rest, params_.load_a,
+                static_cast<int>(params_.args.m) - work.m, 0);
+            const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(
+                params_.b, params_.b_rest, params_.load_b, work.n_end - work.n, share);
             const bool again = tile >= shared_.stages();
             const bool loads_a = !(params_.load_a.stays && again);
             const bool loads_b = !(params_.load_b.stays && again);
-            const int block_bytes =
-                (loads_a ? params_.load_a.bytes : 0) + (loads_b ? params_.load_b.bytes : 0);
+            const int block_bytes = (loads_a ? load_a.bytes : 0) + (loads_b ? load_b.bytes : 0);
             ptx::TensorCoordinates a, b;
 #pragma unroll
             for (int dim = 0; dim < kBatchDims; ++dim) {
@@ -70,29 +71,43 @@ class Producer {
     struct Load {
         static constexpr int kBoxes =
             kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
-        const CUtensorMap& map;
+        const CUtensorMap* map;
         int share, boxes, extent, box_bytes;
+        int bytes;  // of a k-block of the tile, of all shares
 
-        __device__ Load(const CUtensorMap& tensor_map, const BoxPlan& plan, int my_share)
-            : map(tensor_map),
+        // `count`: the tile's rows or columns that the matrix has; not positive: it is behind it.
+        __device__ __forceinline__ Load(const CUtensorMap& tensor_map, const CUtensorMap& rest_map,
+                                        const BoxPlan& plan, int count, int my_share)
+            : map(&tensor_map),
               share(my_share),
               boxes(plan.boxes),
               extent(plan.extent),
-              box_bytes(extent * kRowBytes) {}
+              box_bytes(extent * kRowBytes) {
+            constexpr bool kIsK = kMajor == Major::k;
+            const int whole = kIsK ? kShares * extent : boxes * kBoxMn;
+            bytes = whole * kRowBytes;
+            if (count < whole) {  // the last tile
+                constexpr int kUnit = kIsK ? kSwizzledRows : kBoxMn;
+                const int loaded = max((count + kUnit - 1) & -kUnit, 0);
+                bytes = loaded * kRowBytes;
+                boxes = kIsK ? (loaded > 0) + (loaded > extent) : loaded / kBoxMn;
+                if (loaded - share * extent < extent) map = &rest_map;
+            }
+        }
 
         __device__ __forceinline__ void run(std::uint32_t tile, std::uint32_t full,
                                             ptx::TensorCoordinates at, int k, int mn) const {
 #pragma unroll
             for (int i = 0; i < kBoxes; ++i) {
                 const int box = i * kShares + share;
-                if (kMajor == Major::mn && box >= boxes) break;
+                if (box >= boxes) break;
                 at.inner = kMajor == Major::k ? k : mn + box * extent;
                 at.outer = kMajor == Major::k ? mn + box * extent : k;
                 if constexpr (kShares > 1) {
                     constexpr std::uint16_t kBoth = 0b11;
-                    ptx::load_tensor_multicast(tile + box * box_bytes, &map, at, full, kBoth);
+                    ptx::load_tensor_multicast(tile + box * box_bytes, map, at, full, kBoth);
                 } else {
-                    ptx::load_tensor(tile + box * box_bytes, &map, at, full);
+                    ptx::load_tensor(tile + box * box_bytes, map, at, full);
                 }
             }
         }

@@ -90,8 +90,7 @@ namespace tcgemm::sm90_wgmma {
         /* Columns that do not exist cost time where they are promoted, or many. */                \
         static constexpr bool by_steps = promotes || !fits_ring;                                   \
         static constexpr bool scales = sizeof(A) == 1;                                             \
-        /* What a wider tile has no registers for. */                                              \
-        static constexpr bool block_scales = scales && promotes && block_n <= kScaleBlock;         \
+        static constexpr bool block_scales = scales && promotes;                                   \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
         /* k-blocks that come and go together: a small tile's wgmma are done sooner than a */      \
         /* barrier and the issue of the next ones take. Two blocks on an SM hide that from each */ \

@@ -2,6 +2,7 @@
 // along K; otherwise on the sums of a tile.
 #pragma once
 
+#include "kernels/device/ptx/async_copy.cuh"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
@@ -14,77 +15,171 @@ __device__ __forceinline__ const float* scales_of(const Params& params, const Wo
     return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch);
 }
 
-// Scales of blocks of kScaleBlock k, which partial sums of FP8 operands are multiplied by.
+static __device__ const float kOne = 1.0f;
+
+// Whether B has a scale for each column of a block of k.
+__device__ __forceinline__ bool has_columns(const ScaleView& scales_b) {
+    return scales_b.along_k && scales_b.outer_block == 1;
+}
+
+// Scales of blocks of kScaleBlock k, which partial sums of FP8 operands are multiplied by, come
+// with the k-block: behind B a stage has one for each row of A, and for each column of B or for the
+// two blocks of columns that the tile lies in.
+//
+// The warp that brings them. Ordinary asynchronous copies: they may lie anywhere.
+template <class Policy>
+class ScaleWarp {
+   public:
+    __device__ ScaleWarp(const Params& params, SharedMemory<Policy> shared)
+        : params_(params), shared_(shared) {}
+
+    __device__ void run() {
+        WorkList<Policy> list(params_);
+        const ScaleArgs& scales = params_.scaled.scales;
+        while (list.has_next()) {
+            const Work work = list.decode(list.next());
+            const int m_end = static_cast<int>(params_.args.m);
+            Source<Policy::kBlockM> a(scales_of(params_, work, scales.a, true), scales.a, work);
+            a.take(scales.a.outer_block != 1 ? work.m / kScaleBlock : work.m + lane(),
+                   scales.a.outer_block != 1, m_end - work.m);
+            Source<Policy::kBlockN> b(scales_of(params_, work, scales.b, true), scales.b, work);
+            if (has_columns(scales.b)) {
+                b.take(work.n + lane(), false, work.n_end - work.n);
+            } else {
+                b.take((lane() == 0 ? work.n : work.n_end - 1) / kScaleBlock, true, 2);
+            }
+            for (int block = 0; block < work.blocks; ++block, at_.advance(shared_)) {
+                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
+                a.copy(shared_.scales_a(at_.stage) + lane() * 4);
+                b.copy(shared_.scales_b(at_.stage) + lane() * 4);
+                ptx::arrive_behind_copies(shared_.full(at_.stage));
+            }
+        }
+        ptx::wait_for_all_copies();
+    }
+
+   private:
+    __device__ static int lane() { return threadIdx.x % 32; }
+
+    // Of one operand, for up to kCount rows or columns: this lane's, 32 from one to the next.
+    template <int kCount>
+    struct Source {
+        const float* next;  // of the next k-block
+        std::int64_t step, k_stride;
+        int left;  // whose scales there are, from this lane's first on
+
+        // Null: ones.
+        __device__ Source(const float* scales, const ScaleView& view, const Work& work)
+            : next(scales != nullptr ? scales + work.first_block * view.k_stride : &kOne),
+              step(scales != nullptr ? view.outer_stride : 0),
+              k_stride(scales != nullptr ? view.k_stride : 0) {}
+
+        // Its first is number `first`, the same for all of them or not.
+        __device__ void take(int first, bool same, int count) {
+            next += first * step;
+            step = same ? 0 : 32 * step;
+            left = count - lane();
+        }
+        __device__ __forceinline__ void copy(std::uint32_t shared) {
+            const float* from = next;
+#pragma unroll
+            for (int i = 0; i < kCount; i += 32, from += step) {
+                if (i < left) ptx::copy_async_4(shared + i * 4, from);
+            }
+            next += k_stride;
+        }
+    };
+
+    const Params& params_;
+    SharedMemory<Policy> shared_;
+    RingPosition at_;
+};
+
+// What a consumer does with them.
 template <class Policy>
 class BlockScales {
     using Place = ThreadPlace<Policy>;
     using Sums = typename Policy::Sums;
-    static_assert(Policy::kBlockN <= kScaleBlock, "a tile's columns lie in two blocks at most");
+    static constexpr int kStep = scaled_step(Policy::kBlockN), kEightsOfStep = kStep / 8;
+    static_assert(Policy::kBlockN <= kScaleBlock + kStep,
+                  "a tile's columns lie in two blocks at most");
+    static_assert(Policy::kLeastN == Policy::kBlockN || kWidthStep % kStep == 0,
+                  "narrower tiles begin at multiples of kStep too");
 
    public:
-    __device__ BlockScales(const Params& params, const Work& work, int row)
-        : views_(params.scaled.scales),
-          at_(params, work, row),
-          a_(scales_of(params, work, views_.a, true)),
-          b_(scales_of(params, work, views_.b, true)),
-          last_block_(at_.last_col / kScaleBlock * kScaleBlock) {}
+    // `row`: the warpgroup's first, within the tile.
+    __device__ BlockScales(const Params& params, const Work& work, SharedMemory<Policy> shared,
+                           int row)
+        : shared_(shared),
+          row_((row + thread_in_warpgroup() / 32 * 16 + thread_in_warpgroup() % 32 / 4) * 4),
+          col_(thread_in_warpgroup() % 4 * 8),
+          last_block_((work.n_end - 1) / kScaleBlock * kScaleBlock - work.n),
+          of_columns_(has_columns(params.scaled.scales.b)) {}
 
-    // Before the block is multiplied: nothing waits for the loads here. Scales of single columns
-    // are too many for registers.
-    __device__ __forceinline__ void load(int k_block) {
-        k_block_ = k_block;
+    // Whether the stage is needed until add() is done.
+    __device__ bool of_columns() const { return of_columns_; }
+
+    // From a stage that is full.
+    __device__ __forceinline__ void load(int stage) {
+        const std::uint32_t rows = shared_.scales_a(stage) + row_;
+        cols_ = shared_.scales_b(stage);
 #pragma unroll
         for (int i = 0; i < Place::kRows; ++i) {
-            rows_[i] = a_ != nullptr ? a_[place(views_.a, at_.row_at(i), k_block)] : 1.0f;
+            rows_[i] = ptx::load_shared<float>(rows + (i / 2 * kMmaM + i % 2 * 8) * 4);
         }
-        const bool of_blocks = b_ != nullptr && views_.b.outer_block != 1;
-        first_cols_ = of_blocks ? b_[place(views_.b, at_.col_at(0, 0), k_block)] : 1.0f;
-        last_cols_ = of_blocks ? b_[place(views_.b, at_.last_col, k_block)] : 1.0f;
+        first_cols_ = ptx::load_shared<float>(cols_);
+        last_cols_ = ptx::load_shared<float>(cols_ + 4);
+        cols_ += col_;
     }
 
-    __device__ __forceinline__ void add(Sums& sums, const Sums& partial) const {
-        if (b_ == nullptr || views_.b.outer_block != 1) {
-            add_eights(sums, partial, [&](int eight, int e) {
-                return at_.col + eight * 8 + e < last_block_ ? first_cols_ : last_cols_;
+    // The partial sums of the first columns, as many as there are.
+    template <int kSize>
+    __device__ __forceinline__ void add(Sums& sums,
+                                        const float (&partial)[Policy::kSubtiles][kSize]) const {
+        if (of_columns_) {
+            add_eights(sums, partial, [&](int i, int eight, int e) {
+                const float2 cols = ptx::load_shared<float2>(cols_ + eight * 32);
+                return rows_[i] * (e == 0 ? cols.x : cols.y);
             });
         } else {
-            const float* const first = b_ + place(views_.b, at_.col, k_block_);
-            add_eights(sums, partial, [&](int eight, int e) {
-                const int beside = eight * 8 + e;
-                return at_.col + beside <= at_.last_col ? first[beside * views_.b.outer_stride]
-                                                        : 0.0f;
+            float first[Place::kRows], last[Place::kRows];
+#pragma unroll
+            for (int i = 0; i < Place::kRows; ++i) {
+                first[i] = rows_[i] * first_cols_;
+                last[i] = rows_[i] * last_cols_;
+            }
+            add_eights(sums, partial, [&](int i, int eight, int) {
+                return eight / kEightsOfStep * kStep < last_block_ ? first[i] : last[i];
             });
         }
     }
 
    private:
-    template <class OfColumn>
-    __device__ __forceinline__ void add_eights(Sums& sums, const Sums& partial,
-                                               const OfColumn& of_column) const {
+    // `factor(i, eight, e)`: of the i-th row and element e of the pair in eight columns `eight`.
+    template <int kSize, class Factor>
+    __device__ __forceinline__ static void add_eights(
+        Sums& sums, const float (&partial)[Policy::kSubtiles][kSize], const Factor& factor) {
 #pragma unroll
-        for (int eight = 0; eight < Place::kEights; ++eight) {
-            const float cols[2] = {of_column(eight, 0), of_column(eight, 1)};
+        for (int eight = 0; eight < kSize / 4; ++eight) {
 #pragma unroll
-            for (int i = 0; i < 4 * Policy::kSubtiles; ++i) {
-                float& sum = sums[i / 4][eight * 4 + i % 4];
-                sum += partial[i / 4][eight * 4 + i % 4] * (rows_[i / 2] * cols[i % 2]);
+            for (int i = 0; i < Place::kRows; ++i) {
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const int sum = eight * 4 + i % 2 * 2 + e;
+                    sums[i / 2][sum] =
+                        fmaf(partial[i / 2][sum], factor(i, eight, e), sums[i / 2][sum]);
+                }
             }
         }
     }
-    __device__ static std::int64_t place(const ScaleView& view, int outer, int k_block) {
-        const int number = view.outer_block != 1 ? outer / kScaleBlock : outer;
-        return number * view.outer_stride + k_block * view.k_stride;
-    }
 
-    const ScaleArgs& views_;
-    Place at_;
-    const float *a_, *b_;
-    int last_block_;  // its first column
-    int k_block_ = 0;
+    SharedMemory<Policy> shared_;
+    std::uint32_t row_, col_;  // bytes from the first row's or column's
+    int last_block_;           // its first column, within the tile
+    bool of_columns_;          // B has a scale for each
+    std::uint32_t cols_ = 0;
     float rows_[Place::kRows], first_cols_ = 1.0f, last_cols_ = 1.0f;
 };
-
-static __device__ const float kOne = 1.0f;
 
 // scaled = sums, of whole numbers or FP8, with alpha and those scales of A and B applied that are
 // the same along K; the rest is Rescaled's. `where()` tells the place of the tile.

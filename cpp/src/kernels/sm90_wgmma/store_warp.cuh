@@ -45,16 +45,25 @@ class StoreWarp {
     __device__ ptx::TensorCoordinates place(const Work& work, int box, int across) const {
         static_assert(Policy::kSubtiles <= 2);
         const bool below = box >= across;
-        ptx::TensorCoordinates at;
-        at.inner = work.n + (below ? box - across : box) * box_cols();
-        at.outer =
+        const int col = work.n + (below ? box - across : box) * box_cols();
+        const int row =
             work.m + (Policy::kPingPong ? 0 : consumer_ * Policy::kRows) + (below ? kMmaM : 0);
+        ptx::TensorCoordinates at;
+        at.inner = is_transposed() ? row : col;
+        at.outer = is_transposed() ? col : row;
 #pragma unroll
         for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] = work.batch_index[dim];
         return at;
     }
+    __device__ bool is_transposed() const { return params_.store == Store::transposed; }
+    __device__ int row(const ptx::TensorCoordinates& at) const {
+        return is_transposed() ? at.inner : at.outer;
+    }
+    __device__ int col(const ptx::TensorCoordinates& at) const {
+        return is_transposed() ? at.outer : at.inner;
+    }
     __device__ bool is_in_d(const Work& work, const ptx::TensorCoordinates& at) const {
-        return at.outer < params_.args.m && at.inner < work.n_end;
+        return row(at) < params_.args.m && col(at) < work.n_end;
     }
 
     // Stores what the consumer fills, and returns when that was read.
@@ -62,13 +71,13 @@ class StoreWarp {
                                           unsigned turn) const {
         const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
         // Its last columns are the next tile's.
-        const bool is_cut = at.inner + box_cols() > work.n_end && work.n_end < params_.args.n;
+        const bool is_cut = col(at) + box_cols() > work.n_end && work.n_end < params_.args.n;
         const bool stores = threadIdx.x % 32 == 0 && is_in_d(work, at);
         ptx::wait_for_phase(shared_.filled(consumer_, turn % kStagings), turn / kStagings % 2);
-        if (is_cut) {
+        if (is_cut && !is_transposed()) {
             store_cut(work, at, staging);
         } else if (stores) {
-            ptx::store_tensor(&params_.d, at, staging);
+            ptx::store_tensor(is_cut ? &params_.d_rest : &params_.d, at, staging);
             ptx::commit_stores();
             ptx::wait_for_store_reads<0>();
         }
@@ -88,7 +97,7 @@ class StoreWarp {
         }
     }
 
-    // What a tile has of a box, by the threads: the copy engine stores whole ones.
+    // What a tile has of a box, by the threads: the copy engine stores whole rows of one.
     __device__ void store_cut(const Work& work, const ptx::TensorCoordinates& at,
                               std::uint32_t staging) const {
         constexpr int kPiece = 16;  // bytes

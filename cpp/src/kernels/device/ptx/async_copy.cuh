@@ -27,6 +27,20 @@ __device__ __forceinline__ void copy_async_part(std::uint32_t shared, const void
                  : "memory");
 }
 
+// 4 bytes, aligned to as many.
+__device__ __forceinline__ void copy_async_4(std::uint32_t shared, const void* address) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(address) : "memory");
+}
+// The thread arrives at a barrier that counts it when all its copies so far have come.
+__device__ __forceinline__ void arrive_behind_copies(std::uint32_t barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
+// The thread's copies, in groups or not.
+__device__ __forceinline__ void wait_for_all_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
 // The thread's copies since the last call are a group.
 __device__ __forceinline__ void commit_copies() {
     asm volatile("cp.async.commit_group;" ::: "memory");

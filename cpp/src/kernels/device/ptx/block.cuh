@@ -103,5 +103,20 @@ __device__ __forceinline__ void store_matrices(std::uint32_t shared, const std::
                  "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
+// The same, each matrix transposed.
+__device__ __forceinline__ void load_matrices_transposed(std::uint32_t shared,
+                                                         std::uint32_t (&r)[4]) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(shared)
+                 : "memory");
+}
+__device__ __forceinline__ void store_matrices_transposed(std::uint32_t shared,
+                                                          const std::uint32_t (&r)[4]) {
+    asm volatile(
+        "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared),
+        "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+        : "memory");
+}
 
 }  // namespace tcgemm::device::ptx

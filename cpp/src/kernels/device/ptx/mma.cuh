@@ -11,14 +11,6 @@
 
 namespace tcgemm::device::ptx {
 
-// As load_matrices (block.cuh), each matrix transposed.
-__device__ __forceinline__ void load_matrices_transposed(std::uint32_t shared,
-                                                         std::uint32_t (&r)[4]) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(shared)
-                 : "memory");
-}
 __device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
     double value;
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(shared) : "memory");
