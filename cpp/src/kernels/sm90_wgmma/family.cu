@@ -118,7 +118,7 @@ bool can_turn(const ValidProblem& problem) {
     const GemmProblem& p = *problem;
     const auto has_boxes = [&](const Operand& operand) {
         const auto is_aligned = [&](std::int64_t stride) {
-            return stride >= 0 && stride * size_of(operand.dtype) % 16 == 0;
+            return stride >= 0 && is_tensor_stride(stride, operand.dtype);
         };
         return size_of(operand.dtype) == 2 && operand.alignment >= 16 &&
                is_tensor_matrix(operand.dtype, p.m, p.n, operand.row_stride, operand.col_stride) &&
@@ -182,17 +182,9 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scale
     return inner;
 }
 
+// `args`: as the kernel computes it.
 template <class Row>
-void launch(const GemmArgs& product, const Schedule& schedule, StreamView stream) {
-    if (product.batch.rank > kBatchDims) {
-        // A launch for each; they use the workspace one after another.
-        for (std::int64_t i = 0; i < product.batch.extent[0]; ++i) {
-            ScaleArgs scales;
-            launch<Row>(at_outermost(product, i, scales), schedule, stream);
-        }
-        return;
-    }
-    const GemmArgs args = schedule.transposed ? turned(product) : product;
+void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     const Major a = !Row::any_major || is_row_major(args.a, args.m) ? Major::k : Major::mn;
     const Major b = Row::any_major && is_row_major(args.b, args.k) ? Major::mn : Major::k;
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
@@ -207,6 +199,21 @@ void launch(const GemmArgs& product, const Schedule& schedule, StreamView stream
                                     : (b == Major::k ? launch_layout<Row, Major::mn, Major::k>
                                                      : launch_layout<Row, Major::mn, Major::mn>);
         launch_one(prepared.params, prepared.blocks, stream);
+    }
+}
+
+template <class Row>
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+    if (args.batch.rank > kBatchDims) {
+        // A launch for each; they use the workspace one after another.
+        for (std::int64_t i = 0; i < args.batch.extent[0]; ++i) {
+            ScaleArgs scales;
+            launch<Row>(at_outermost(args, i, scales), schedule, stream);
+        }
+    } else if (schedule.transposed) {
+        launch_once<Row>(turned(args), schedule, stream);
+    } else {
+        launch_once<Row>(args, schedule, stream);
     }
 }
 

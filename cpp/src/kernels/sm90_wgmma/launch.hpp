@@ -64,6 +64,9 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
                       std::int64_t col_stride);
 
+// Whether the copy engine can step by so many elements.
+bool is_tensor_stride(std::int64_t stride, DType dtype);
+
 // Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
 bool can_store_rows(DType dtype, std::int64_t col_stride);
 

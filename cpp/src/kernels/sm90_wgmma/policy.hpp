@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -39,8 +40,7 @@ constexpr int ring_bytes(int consumers, int blocks_on_sm) {
 
 // Of the scales of a stage of so many bytes: a float for each row of either operand.
 constexpr int scale_bytes(int operand_bytes) {
-    const int bytes = operand_bytes / kRowBytes * 4;
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return static_cast<int>(round_up(operand_bytes / kRowBytes * 4, kAlignment));
 }
 
 // Tiles of a row that multiplies by scales of blocks begin at multiples of so many columns.

@@ -92,11 +92,6 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     }
 }
 
-bool is_tensor_stride(std::int64_t stride, DType dtype) {
-    const std::int64_t bytes = stride * size_of(dtype);
-    return bytes % 16 == 0 && bytes < runtime::kTensorMapStrides;
-}
-
 // Whether the copy engine can take D, or C, which may be broadcast over batches.
 bool can_copy(const GemmArgs& args, const MatrixView& view, bool is_transposed) {
     bool can =
@@ -147,6 +142,11 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
 }
 
 }  // namespace
+
+bool is_tensor_stride(std::int64_t stride, DType dtype) {
+    const std::int64_t bytes = stride * size_of(dtype);
+    return bytes % 16 == 0 && bytes < runtime::kTensorMapStrides;
+}
 
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
                       std::int64_t col_stride) {
