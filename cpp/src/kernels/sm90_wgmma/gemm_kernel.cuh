@@ -91,7 +91,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         const int blocks = list.blocks(index);
         typename Policy::Sums sums;
         if constexpr (Policy::kBlockScales) {
-            if (params.has_block_scales) {
+            if (Policy::kOnlyBlockScales || params.has_block_scales) {
                 multiplier.run(blocks, sums, BlockScales<Policy>(params, work(), shared, row));
             } else {
                 multiplier.run(blocks, sums);

@@ -36,11 +36,12 @@ class Multiplier {
           width_(params.width) {
         if (Policy::kHalves && row > 0) pass_turn();  // the first is consumer 0's
         const int lane = threadIdx.x % 32;
-        releases_ = lane < 1 << params.cluster_log2;
-        const bool shares = params.cluster_log2 > 0 && releases_;
+        const bool releases = lane < 1 << params.cluster_log2;
+        const bool shares = params.cluster_log2 > 0 && releases;
         is_others_ = shares && lane != static_cast<int>(ptx::cluster_rank());
         empty_ = ptx::opaque(
-            ptx::address_in_cluster(shared.empty(0), shares ? lane : ptx::cluster_rank()));
+            releases ? ptx::address_in_cluster(shared.empty(0), shares ? lane : ptx::cluster_rank())
+                     : 0);
     }
 
     __device__ void skip(int blocks) {
@@ -54,7 +55,7 @@ class Multiplier {
             multiply_halves(blocks, sums);
         } else if constexpr (sizeof...(Scales) > 0) {
             clear(sums);
-            multiply_scaled(blocks, sums, scales...);
+            multiply_promoted(blocks, sums, scales...);
         } else if constexpr (Policy::kPromoted) {
             clear(sums);
             multiply_promoted(blocks, sums);
@@ -99,49 +100,52 @@ class Multiplier {
         if (blocks > 0) multiply_stages<MmaOf<kWidth>>(blocks, acc);
     }
 
-    // sums += A B, likewise, in partial sums of 128 k.
-    template <int kWidth = Policy::kBlockN>
-    __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums) {
+    // sums += A B, likewise, in partial sums of 128 k. `scales`: what those are multiplied by.
+    template <int kWidth = Policy::kBlockN, class... Scales>
+    __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
+        constexpr bool kScaled = sizeof...(Scales) > 0;
         if constexpr (kWidth > Policy::kLeastN) {
             constexpr int kNarrower = Policy::narrower(kWidth);
-            if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums);
+            if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums, scales...);
         }
-        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN) {
+        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN && !kScaled) {
             return multiply_in_turns<MmaOf<kWidth>>(blocks, sums);
-        }
-        Sums partial;
-        clear(partial);
-        for (int done = 0; done < blocks; done += kBlocksPerSum) {
-            multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks - done), partial);
-            promote<MmaOf<kWidth>::kRegisters>(partial, sums);
-        }
-    }
-
-    // The same with scales of blocks.
-    template <int kWidth = Policy::kBlockN>
-    __device__ __forceinline__ void multiply_scaled(int blocks, Sums& sums,
-                                                    BlockScales<Policy>& scales) {
-        static_assert(kBlocksPerSum == 1 && Policy::kBlocksPerStage == 1);
-        if constexpr (kWidth > Policy::kLeastN) {
-            constexpr int kNarrower = Policy::narrower(kWidth);
-            if (width_ <= kNarrower) return multiply_scaled<kNarrower>(blocks, sums, scales);
         }
         Register partial[kSubtiles][MmaOf<kWidth>::kRegisters];
         clear(partial);
-        for (; blocks > 0; --blocks) {
-            const Tiles tiles = wait_for_stage();
-            ptx::wgmma_fence();
-            multiply_block<MmaOf<kWidth>, 0, kSteps>(tiles, 0, 0, false, partial);
-            ptx::wgmma_commit();
-            scales.load(at_.stage);
-            ptx::wgmma_wait<0>();
-#pragma unroll
-            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
-            if (!scales.of_columns()) release_read(at_.stage);
-            scales.add(sums, partial);
-            if (scales.of_columns()) release_read(at_.stage);
-            at_.advance(shared_);
+        for (; blocks > 0; blocks -= kBlocksPerSum) {
+            if constexpr (kBlocksPerSum > 1) {
+                multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks), partial);
+                promote<MmaOf<kWidth>::kRegisters>(partial, sums);
+            } else {
+                add_block<MmaOf<kWidth>>(partial, sums, scales...);
+            }
         }
+    }
+
+    // The same of one k-block, which is a stage.
+    template <class MmaOfWidth, int kSize, class... Scales>
+    __device__ __forceinline__ void add_block(Register (&partial)[kSubtiles][kSize], Sums& sums,
+                                              Scales&... scales) {
+        const Tiles tiles = wait_for_stage();
+        ptx::wgmma_fence();
+        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
+        ptx::wgmma_commit();
+        (scales.load(at_.stage), ...);
+        ptx::wgmma_wait<0>();
+#pragma unroll
+        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+        if constexpr (sizeof...(Scales) > 0) {
+            // Those of columns are read while they are added.
+            const bool reads_on = (... || scales.of_columns());
+            if (!reads_on) release_read(at_.stage);
+            (scales.add(sums, partial), ...);
+            if (reads_on) release_read(at_.stage);
+        } else {
+            release(at_.stage);
+            promote<MmaOfWidth::kRegisters>(partial, sums);
+        }
+        at_.advance(shared_);
     }
 
     // The same of a tile so narrow that there are registers for two partial sums: the tensor cores
@@ -181,9 +185,8 @@ class Multiplier {
     }
 
     // A stage's wgmma are at work while those of the next are issued; then it is released.
-    template <class MmaOfWidth>
-    __device__ __forceinline__ void multiply_stages(int blocks,
-                                                    Register (&acc)[kSubtiles][Mma::kRegisters]) {
+    template <class MmaOfWidth, int kSize>
+    __device__ __forceinline__ void multiply_stages(int blocks, Register (&acc)[kSubtiles][kSize]) {
         wait_for_turn();
         int previous = at_.stage;
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
@@ -324,7 +327,7 @@ class Multiplier {
 
     // A warp at a time: the others may still read. In each block of the cluster, by a lane each.
     __device__ __forceinline__ void release(int stage) const {
-        if (releases_) ptx::arrive_in_cluster(empty_ + stage * 8);
+        if (empty_ != 0) ptx::arrive_in_cluster(empty_ + stage * 8);
     }
     // Of which the lanes have read scales: each arrives for itself, one in the other block.
     __device__ __forceinline__ void release_read(int stage) const {
@@ -336,8 +339,8 @@ class Multiplier {
     ptx::MatrixDescriptor a_, b_;  // of stage 0
     int consumer_, turns_ = 0;
     const int& width_;
-    bool releases_, is_others_;  // this lane does; in the cluster's other block
-    std::uint32_t empty_;        // of stage 0, in the block that this lane releases stages of
+    std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of; 0: none
+    bool is_others_;       // it is the cluster's other one
     RingPosition at_;
 };
 

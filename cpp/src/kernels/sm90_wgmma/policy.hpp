@@ -80,7 +80,8 @@ struct Policy {
     static constexpr bool kSplits = Row::splits;             // K over several blocks,
     static constexpr bool kPairs = Row::pairs;               // and over those of a cluster
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
-    static constexpr bool kBlockScales = Row::block_scales;  // with scales of blocks of k
+    static constexpr bool kBlockScales = Row::block_scales;  // with scales of blocks of k,
+    static constexpr bool kOnlyBlockScales = Row::only_block_scales;  // or only with such
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles
