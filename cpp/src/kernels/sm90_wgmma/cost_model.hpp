@@ -53,13 +53,12 @@ struct Forms {
     bool cross_sectors() const { return a_crosses_sectors || b_crosses_sectors; }
 };
 
-// What L2 needs for a k-block of a tile, where that is more than the row's times tell. `beside`:
-// columns of B's boxes that belong to the next tile.
-inline double load_us(const Ring& ring, int beside, int cluster, const Forms& forms) {
-    if (!forms.cross_sectors()) return 0;
+// What L2 needs for a k-block of a tile: so many rows of A and columns of B, with those that belong
+// to the next tile, which the blocks of a cluster share.
+inline double load_us(int rows, int columns, int cluster, const Forms& forms) {
     const double rate_a = forms.a_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
     const double rate_b = forms.b_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
-    return ring.bytes_a / rate_a + (ring.bytes_b + beside * kRowBytes) / rate_b / cluster;
+    return rows * kRowBytes / rate_a + columns * kRowBytes / rate_b / cluster;
 }
 
 // Whether boxes of B lie along n.
@@ -108,9 +107,16 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         n_is_contiguous(row, problem, chosen)
             ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
             : 0;
-    const double least_us = load_us(ring, beside, arrangement.cluster, forms);
-    row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
-    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
+    const double least_us = load_us(row.tile.block_m, columns + beside, arrangement.cluster, forms);
+    if (forms.cross_sectors()) {
+        row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
+        row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
+    } else if (arrangement.cluster == 2 && row.tile.block_n < of_whole_tiles.tile.block_n) {
+        // It is loads that hold narrower tiles up, which pairs have fewer of.
+        const double part = static_cast<double>(row.tile.block_n) / of_whole_tiles.tile.block_n;
+        row.k_block_us =
+            std::min(row.k_block_us, std::max(part * of_whole_tiles.k_block_us, least_us));
+    }
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -281,10 +287,10 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const auto cheaper = [](const Schedule& one, const Schedule& other) {
         return other.cost_us < one.cost_us ? other : one;
     };
-    // Where L2 is the limit, pairs of blocks may pay that do not otherwise.
+    // Where L2 is the limit, as for narrow tiles, pairs of blocks may pay that do not otherwise.
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
-        if (!forms.cross_sectors()) return schedule;
+        if (!forms.cross_sectors() && its_row.least_n == its_row.tile.block_n) return schedule;
         form.shares_b = true;
         return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
     };
