@@ -267,12 +267,14 @@ def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
 
 def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
     """Where D has few more rows than a tile and many columns, a kernel may compute D^T = B^T A^T
-    and store it transposed; C comes in likewise. By every kernel."""
+    and store it transposed; C comes in likewise. Tiles are as narrow as fills the GPU, as where D
+    has as few columns. By every kernel."""
     n, k = (4104, 136) if lab.on_gpu else (72, 24)
     outs = [out for out in mode.outputs if out in ("float16", "bfloat16")] or mode.outputs[:1]
     across = accepted = 0
     for _ in lab.force_each(monkeypatch):
-        for m, out in itertools.product((136, 264, 500) if lab.on_gpu else (40,), outs):
+        few = (136, 264, 320, 384, 440, 500) if lab.on_gpu else (40,)
+        for m, out in itertools.product(few, outs):
             rows = [*range(0, m, 13), m - 1]
             a, b = data.integers(rng, mode, (2, m, k), (2, k, n))
             c = round_to(rng.integers(-8, 8, (1, m, n)).repeat(2, 0), out)
@@ -283,6 +285,9 @@ def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
             except tcgemm.NoKernelError:
                 break
             lab.check(mode, a[0], b[0], layouts={"out": Layout(pad=24, align=16)}, **how)
+            of_columns = {"out_dtype": out, "expect": "exact", "rows": [*range(0, n, 131), n - 1]}
+            lab.check(mode, b[0].T, a[0].T, **of_columns)
+            lab.check(mode, b[0].T, a[0].T, layouts={"b": Layout("col")}, **of_columns)
             across += "D^T" in str(lab.prepare(mode, a[0], b[0], out_dtype=out).plan)
             accepted += 1
     assert accepted > 0
