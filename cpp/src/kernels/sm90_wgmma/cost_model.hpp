@@ -67,6 +67,11 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
+// Whether no block is idle where pairs share B.
+inline bool has_whole_pairs(const RowInfo& row, const ValidProblem& problem) {
+    return divide_up(problem->m, row.tile.block_m) % 2 == 0;
+}
+
 // `row` for tiles of `columns`, in a ring like `ring`.
 inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
     int width = row.tile.block_n;
@@ -111,7 +116,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (forms.cross_sectors()) {
         row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
         row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
-    } else if (arrangement.cluster == 2 && row.tile.block_n < of_whole_tiles.tile.block_n) {
+    } else if (arrangement.cluster == 2 && has_whole_pairs(row, problem) && !row.fits_ring &&
+               row.tile.block_n < of_whole_tiles.tile.block_n) {
         // It is loads that hold narrower tiles up, which pairs have fewer of.
         const double part = static_cast<double>(row.tile.block_n) / of_whole_tiles.tile.block_n;
         row.k_block_us =
@@ -287,10 +293,13 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const auto cheaper = [](const Schedule& one, const Schedule& other) {
         return other.cost_us < one.cost_us ? other : one;
     };
-    // Where L2 is the limit, as for narrow tiles, pairs of blocks may pay that do not otherwise.
+    // Where L2 is the limit, pairs of blocks may pay that do not otherwise: of rows amid sectors,
+    // and of narrower tiles unless one of a pair would be idle.
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
-        if (!forms.cross_sectors() && its_row.least_n == its_row.tile.block_n) return schedule;
+        const bool narrows = its_row.least_n < its_row.tile.block_n && !its_row.fits_ring;
+        const bool gains = narrows && has_whole_pairs(its_row, problem);
+        if (!forms.cross_sectors() && !gains) return schedule;
         form.shares_b = true;
         return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
     };
