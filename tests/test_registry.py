@@ -86,13 +86,16 @@ def test_each_kernel_can_be_forced_by_name(lab, monkeypatch):
                         continue
                     assert done.kernel == kernel
                     ran.add(kernel)
-        for of_a, of_b, out, accumulate in (
-            ("int8", "int8", "float32", None),
-            *((x, y, y, how) for x in FP8 for y in FP8 for how in ("promoted", "fast")),
+        for of_a, of_b, out, accumulate, blocks in (
+            ("int8", "int8", "float32", None, 0),
+            *((x, y, y, "fast", 0) for x in FP8 for y in FP8),
+            *((x, y, y, "promoted", blocks) for x in FP8 for y in FP8 for blocks in (0, 3)),
         ):
             a = round_to(rng.integers(-1, 1, (70, 300), endpoint=True), of_a)
             b = round_to(rng.integers(-1, 1, (300, 65), endpoint=True), of_b)
             how = {"out_dtype": out, "accumulate": accumulate}
+            if blocks:  # of k
+                how["scales"] = {"scale_a": np.full((70, blocks), 0.5, np.float32)}
             try:
                 used, _ = scaled.run(lab, a, b, **how)
             except tcgemm.NoKernelError:
