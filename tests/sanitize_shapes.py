@@ -75,7 +75,7 @@ def scaled_products(lab):
             try:
                 used, _ = scaled.run(lab, a, b, **how)
             except tcgemm.NoKernelError:
-                break  # the kernel is for others
+                continue  # the kernel is for others
             scaled.check(lab, a, b, c=c, alpha=2, beta=-1, **how)
             yield used
 
