@@ -27,20 +27,21 @@ def _is_number(scale: Any) -> bool:
     return isinstance(scale, (int, float, np.generic))
 
 
-def _array(scale: Any) -> Any:
-    return None if _is_number(scale) else scale
-
-
 def _factors(
     alpha: Any, beta: Any, scale_a: Any, scale_b: Any, scale_d: Any
-) -> tuple[float, float]:
-    """alpha and beta with the scales that are numbers: those are known before the launch."""
+) -> tuple[float, float, tuple[Any, Any, Any]]:
+    """alpha and beta with the scales that are numbers: those are known before the launch. And the
+    others, which are arrays."""
+    scales = scale_a, scale_b, scale_d
+    if scale_a is None and scale_b is None and scale_d is None:  # as a rule: no time is lost
+        return alpha, beta, scales
     for scale in (scale_a, scale_b):
         if _is_number(scale):
             alpha = alpha * float(scale)
     if _is_number(scale_d):
         alpha, beta = alpha * float(scale_d), beta * float(scale_d)
-    return alpha, beta
+    arrays = [None if _is_number(scale) else scale for scale in scales]
+    return alpha, beta, (arrays[0], arrays[1], arrays[2])
 
 
 def matmul(
@@ -214,12 +215,11 @@ def gemm(
     array([[7., 7.],
            [7., 7.]], dtype=float32)
     """
+    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.multiply(
-        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
-        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
-        precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
-        *map(_array, (scale_a, scale_b, scale_d)),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
     )  # fmt: skip
 
 
@@ -276,12 +276,11 @@ def plan(
     >>> p.execute(alpha=2.0)[0, 0]
     np.float32(2.0)
     """
+    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.plan(
-        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
-        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
-        precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
-        *map(_array, (scale_a, scale_b, scale_d)),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
     )  # fmt: skip
 
 
@@ -324,10 +323,9 @@ def explain(
         In order of preference: ``family``, ``name``, ``reason`` why the kernel refuses the product
         (empty where it accepts), and ``chosen``: whether a plan takes it, where none is forced.
     """
+    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.explain(
-        a, b, c, out, *_factors(alpha, beta, scale_a, scale_b, scale_d),
-        _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"), dtype_name(out_dtype),
-        precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
-        *map(_array, (scale_a, scale_b, scale_d)),
+        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        dtype_name(out_dtype), precision, accumulate, determinism, stream,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
     )  # fmt: skip
