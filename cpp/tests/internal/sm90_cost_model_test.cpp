@@ -389,38 +389,12 @@ TEST(rows_that_begin_amid_sectors_of_l2_cost_more_and_are_shared) {
             // Pairs of large tiles may hide it, small ones cannot.
             if (row->tile.block_m >= 128) CHECK(schedule(8, 8).shares_b);
             if (row->tile.block_n == 64) CHECK(schedule(8, 8).cost_us > whole.cost_us);
-            // Packed, at sectors: only narrow tiles gain by pairs.
-            CHECK(!schedule(1, 1).shares_b || schedule(1, 1).tile_n > 0);
+            CHECK(!schedule(1, 1).shares_b);  // packed, at sectors
         }
     }
 }
 
 // D of some hundred rows and many columns.
-// L2 holds narrower tiles up, and feeds pairs sooner. Small tiles have times of their own.
-TEST(pairs_load_narrower_large_tiles) {
-    for (const Mode& mode : modes()) {
-        if (mode.accumulate != Accumulate::fp32) continue;
-        const Schedule large = best(mode, problem(mode, {512, 14336, 4096}));
-        CHECK(large.shares_b);
-        CHECK(0 < large.tile_n && large.tile_n < 256);
-    }
-    GemmProblem p;
-    p.m = 128;
-    p.n = p.k = 8192;
-    p.a = Operand::row_major(DType::e4m3, p.k);
-    p.b = Operand::col_major(DType::e4m3, p.k);
-    p.c = p.d = Operand::row_major(DType::bf16, p.n);
-    const ValidProblem few = ValidProblem::check(p);
-    for (const RegisteredFamily& family : registered_families()) {
-        if (std::string(family.name) != "sm90_wgmma") continue;
-        for (int i = 0; i < family.family->kernel_count; ++i) {
-            const KernelInfo& row = family.family->kernels[i];
-            if (row.tile.block_m >= 128 || !row.rejects(few, h200()).empty()) continue;
-            CHECK(!row.schedule(few, h200()).shares_b);
-        }
-    }
-}
-
 TEST(tiles_lie_across_d_where_that_is_cheaper) {
     for (const Mode& mode : modes()) {
         if (mode.accumulate != Accumulate::fp32) continue;

@@ -53,9 +53,10 @@ struct Forms {
     bool cross_sectors() const { return a_crosses_sectors || b_crosses_sectors; }
 };
 
-// What L2 needs for a k-block of a tile: so many rows of A and columns of B, with those that belong
-// to the next tile, which the blocks of a cluster share.
+// What L2 needs for a k-block of a tile, where that is more than the row's times tell: so many rows
+// of A and columns of B, with those that belong to the next tile.
 inline double load_us(int rows, int columns, int cluster, const Forms& forms) {
+    if (!forms.cross_sectors()) return 0;
     const double rate_a = forms.a_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
     const double rate_b = forms.b_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
     return rows * kRowBytes / rate_a + columns * kRowBytes / rate_b / cluster;
@@ -65,11 +66,6 @@ inline double load_us(int rows, int columns, int cluster, const Forms& forms) {
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
                             const Schedule& schedule) {
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
-}
-
-// Whether no block is idle where pairs share B.
-inline bool has_whole_pairs(const RowInfo& row, const ValidProblem& problem) {
-    return divide_up(problem->m, row.tile.block_m) % 2 == 0;
 }
 
 // `row` for tiles of `columns`, in a ring like `ring`.
@@ -112,17 +108,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         n_is_contiguous(row, problem, chosen)
             ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
             : 0;
-    const double least_us = load_us(row.tile.block_m, columns + beside, arrangement.cluster, forms);
-    if (forms.cross_sectors()) {
-        row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
-        row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
-    } else if (arrangement.cluster == 2 && has_whole_pairs(row, problem) && !row.fits_ring &&
-               row.tile.block_n < of_whole_tiles.tile.block_n) {
-        // It is loads that hold narrower tiles up, which pairs have fewer of.
-        const double part = static_cast<double>(row.tile.block_n) / of_whole_tiles.tile.block_n;
-        row.k_block_us =
-            std::min(row.k_block_us, std::max(part * of_whole_tiles.k_block_us, least_us));
-    }
+    const double least_us =
+        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement.cluster, forms);
+    row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
+    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -293,13 +282,10 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const auto cheaper = [](const Schedule& one, const Schedule& other) {
         return other.cost_us < one.cost_us ? other : one;
     };
-    // Where L2 is the limit, pairs of blocks may pay that do not otherwise: of rows amid sectors,
-    // and of narrower tiles unless one of a pair would be idle.
+    // Where L2 is the limit, pairs of blocks may pay that do not otherwise.
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
-        const bool narrows = its_row.least_n < its_row.tile.block_n && !its_row.fits_ring;
-        const bool gains = narrows && has_whole_pairs(its_row, problem);
-        if (!forms.cross_sectors() && !gains) return schedule;
+        if (!forms.cross_sectors()) return schedule;
         form.shares_b = true;
         return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
     };
