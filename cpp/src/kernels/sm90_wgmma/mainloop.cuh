@@ -53,12 +53,9 @@ class Multiplier {
     __device__ __forceinline__ void run(int blocks, Sums& sums, Scales... scales) {
         if constexpr (Policy::kHalves) {
             multiply_halves(blocks, sums);
-        } else if constexpr (sizeof...(Scales) > 0) {
-            clear(sums);
-            multiply_promoted(blocks, sums, scales...);
         } else if constexpr (Policy::kPromoted) {
             clear(sums);
-            multiply_promoted(blocks, sums);
+            multiply_promoted(blocks, sums, scales...);
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
             clear(packed);
@@ -127,15 +124,12 @@ class Multiplier {
     template <class MmaOfWidth, int kSize, class... Scales>
     __device__ __forceinline__ void add_block(Register (&partial)[kSubtiles][kSize], Sums& sums,
                                               Scales&... scales) {
-        const Tiles tiles = wait_for_stage();
-        ptx::wgmma_fence();
-        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
-        ptx::wgmma_commit();
+        begin_block<MmaOfWidth>(partial);
         (scales.load(at_.stage), ...);
         ptx::wgmma_wait<0>();
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
         if constexpr (sizeof...(Scales) > 0) {
+#pragma unroll
+            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
             // Those of columns are read while they are added.
             const bool reads_on = (... || scales.of_columns());
             if (!reads_on) release_read(at_.stage);
@@ -148,6 +142,15 @@ class Multiplier {
         at_.advance(shared_);
     }
 
+    // Sets the tensor cores to work on the next stage.
+    template <class MmaOfWidth, int kSize>
+    __device__ __forceinline__ void begin_block(Register (&partial)[kSubtiles][kSize]) {
+        const Tiles tiles = wait_for_stage();
+        ptx::wgmma_fence();
+        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
+        ptx::wgmma_commit();
+    }
+
     // The same of a tile so narrow that there are registers for two partial sums: the tensor cores
     // work on the second while the first is promoted.
     template <class MmaOfWidth>
@@ -158,10 +161,7 @@ class Multiplier {
         clear(second);
         RingPosition older = at_;
         const auto begin = [&](auto& partial) {
-            const Tiles tiles = wait_for_stage();
-            ptx::wgmma_fence();
-            multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
-            ptx::wgmma_commit();
+            begin_block<MmaOfWidth>(partial);
             at_.advance(shared_);
         };
         const auto end = [&](auto& partial) {
