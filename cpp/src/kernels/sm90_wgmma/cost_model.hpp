@@ -235,21 +235,24 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     pairs.shares_b = true;
     const bool can_share = arrange(row, problem, device, pairs).cluster == 2;
     const std::int64_t step = !along_n ? kWidthStep : can_share ? kBoxMn / 2 : kBoxMn;
+    // Of so many columns of them; 0: they would not be narrower, or too narrow.
+    const auto narrower_n = [&](std::int64_t columns) {
+        const std::int64_t n = round_up(divide_up(problem->n, columns), step);
+        return n >= row.least_n && n < whole.n_step ? static_cast<int>(n) : 0;
+    };
     for (const std::int64_t columns :
          {whole.tiles_n, waves * slots / rows, (waves + 1) * slots / rows}) {
-        if (best.split_k > 1) continue;
         Schedule candidate = form;
-        candidate.tile_n = static_cast<int>(round_up(divide_up(problem->n, columns), step));
+        candidate.tile_n = narrower_n(columns);
         candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
-        if (candidate.tile_n >= row.least_n && candidate.tile_n < whole.n_step) consider(candidate);
+        if (candidate.tile_n > 0 && best.split_k == 1) consider(candidate);
     }
     if (!row.splits || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
-    const auto even = static_cast<int>(round_up(divide_up(problem->n, whole.tiles_n), step));
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
         Schedule candidate = form;
-        if (even >= row.least_n && even < whole.n_step) candidate.tile_n = even;
+        candidate.tile_n = narrower_n(whole.tiles_n);
         candidate.split_k = static_cast<int>(parts);
         candidate.in_cluster = in_cluster;
         if (parts >= 2 && parts <= longest) consider(candidate);
