@@ -29,9 +29,9 @@ def _is_number(scale: Any) -> bool:
 
 def _factors(
     alpha: Any, beta: Any, scale_a: Any, scale_b: Any, scale_d: Any
-) -> tuple[float, float, tuple[Any, Any, Any]]:
-    """alpha and beta with the scales that are numbers: those are known before the launch. And the
-    others, which are arrays."""
+) -> tuple[float, float, tuple[Any, ...]]:
+    """alpha and beta with the scales that are numbers, which are known before the launch, and the
+    scales that are arrays."""
     scales = scale_a, scale_b, scale_d
     if scale_a is None and scale_b is None and scale_d is None:  # as a rule: no time is lost
         return alpha, beta, scales
@@ -40,8 +40,7 @@ def _factors(
             alpha = alpha * float(scale)
     if _is_number(scale_d):
         alpha, beta = alpha * float(scale_d), beta * float(scale_d)
-    arrays = [None if _is_number(scale) else scale for scale in scales]
-    return alpha, beta, (arrays[0], arrays[1], arrays[2])
+    return alpha, beta, tuple(None if _is_number(scale) else scale for scale in scales)
 
 
 def matmul(

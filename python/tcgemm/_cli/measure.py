@@ -151,7 +151,7 @@ def _check(side: _Side, references: dict[str, accuracy.Reference], works: Sequen
             case.mode,
             c=c,
             beta=case.beta,
-            scales=first.scales,
+            scales=side.operands.scales,
             rows=_CHECK_ROWS,
         )
     limits = bounds(case.mode, case.k, compute_capability(backend))

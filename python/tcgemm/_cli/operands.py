@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ class OperandSet:
     b: Any
     c: Any  # None where it is not read; d itself where the case is in place
     d: Any
-    scales: dict[str, Any] = field(default_factory=dict)  # arguments of gemm
 
 
 class Pool:
@@ -49,7 +48,10 @@ class Pool:
 
 
 class Operands:
-    """`count` sets for one contender: what is read is shared with others, results are its own."""
+    """`count` sets for one contender: what is read is shared with others, results are its own.
+
+    `scales`: those of all sets, as arguments of gemm.
+    """
 
     def __init__(self, pool: Pool, case: Case, count: int) -> None:
         self.case, self.pool, self.backend = case, pool, pool.backend
@@ -67,7 +69,7 @@ class Operands:
             totals[view.dtype] = totals.get(view.dtype, 0) + count * view.span
         numbers = {dtype: pool.numbers(dtype, total) for dtype, total in totals.items()}
         self._results = self.backend.empty((count * self._d.span,), result)
-        scales = _scales(pool.backend, case)
+        self.scales = _scales(pool.backend, case)
         self._initial: list[Any] = []
         self.sets: list[OperandSet] = []
         places = dict.fromkeys(totals, 0)
@@ -79,8 +81,7 @@ class Operands:
             d = self._d.of(self._results, index * self._d.span)
             a, b, c = (*arrays, None)[:3]
             self._initial.append(c)
-            c = d if c is not None and case.in_place else c
-            self.sets.append(OperandSet(a, b, c, d, scales))
+            self.sets.append(OperandSet(a, b, d if c is not None and case.in_place else c, d))
         self.reset()
 
     @property

@@ -50,21 +50,20 @@ def library(case: Case) -> Peer:
 
 
 def _planned(operands: Operands) -> Prepared:
-    case, sets = operands.case, operands.sets
-    arguments = case.arguments
+    case, sets, scales = operands.case, operands.sets, operands.scales
+    arguments = case.arguments | scales
     if case.beta:
         arguments["beta"] = case.beta
     first = sets[0]
-    arguments |= first.scales
     plan = tcgemm.plan(first.a, first.b, first.c, out=first.d, **arguments)
     if case.family is not None and plan.family != case.family:
         raise tcgemm.NoKernelError(f"family {case.family} was forced, but {plan.family} was taken")
 
     def execute(a: Any, b: Any, c: Any, d: Any) -> None:
-        plan.execute(a, b, c, d, **first.scales)
+        plan.execute(a, b, c, d, **scales)
 
     def call(a: Any, b: Any, c: Any, d: Any) -> None:
-        if c is None and not first.scales:
+        if c is None and not scales:
             tcgemm.matmul(a, b, out=d, **arguments)
         else:
             tcgemm.gemm(a, b, c, out=d, **arguments)
@@ -184,11 +183,10 @@ def _torch_scaled(torch: Any, case: Case) -> list[Peer]:
     out_dtype = getattr(torch, case.mode.result_dtype)
 
     def prepare(operands: Operands) -> Prepared:
-        def product(each: OperandSet) -> Any:
-            return torch._scaled_mm(each.a, each.b, **each.scales, out_dtype=out_dtype, out=each.d)
+        def product(a: Any, b: Any, c: Any, d: Any) -> Any:
+            return torch._scaled_mm(a, b, **operands.scales, out_dtype=out_dtype, out=d)
 
-        works = [partial(product, each) for each in operands.sets]
-        return Prepared(works, works)
+        return _framework(product)(operands)
 
     promise = replace(case, determinism=None)
     return [Peer("cublas", "torch._scaled_mm with scales of blocks", promise, prepare)]
