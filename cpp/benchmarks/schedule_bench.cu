@@ -236,7 +236,7 @@ int main(int argc, char** argv) {
                         schedule.shares_b = true;
                         if (m > kernel.tile.block_m) schedules.push_back(schedule);
                     }
-                    for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 132}) {
+                    for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 128}) {
                         const double bytes = 4.3 * s * ((m + 255) / 256 * 256.0) *
                                              ((n + 255) / 256 * 256.0) * shape.batch;
                         const std::int64_t blocks =

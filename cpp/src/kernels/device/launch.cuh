@@ -23,6 +23,10 @@ struct LaunchConfig {
     // wait_for_predecessor(), in each of its threads, before it touches global memory. Without
     // effect where device or driver cannot.
     bool overlaps_predecessor = false;
+    // Blocks wait for each other: none begins before there is room for all (a cooperative launch).
+    // They must do the same work in a smaller grid, which the launch takes where the stream has
+    // fewer SMs than the device (green contexts).
+    bool all_at_once = false;
 };
 
 // Returns when the predecessor has ended and all that it wrote can be read. At least one thread of
@@ -90,7 +94,7 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchConfig& con
                                    std::max(config.shared_bytes, config.most_shared_bytes));
     }
 
-    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchAttribute attributes[3] = {};
     unsigned count = 0;
     if (config.cluster > 1) {
         attributes[count].id = cudaLaunchAttributeClusterDimension;
@@ -104,6 +108,11 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchConfig& con
         attributes[count].val.programmaticStreamSerializationAllowed = 1;
         ++count;
     }
+    if (config.all_at_once) {
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count].val.cooperative = 1;
+        ++count;
+    }
     cudaLaunchConfig_t launch_config = {};
     launch_config.gridDim = config.grid;
     launch_config.blockDim = dim3(config.threads);
@@ -112,8 +121,13 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchConfig& con
     launch_config.attrs = attributes;
     launch_config.numAttrs = count;
     void* values[] = {const_cast<void*>(static_cast<const void*>(&args))..., nullptr};
-    (void)cudaLaunchKernelExC(&launch_config, function, values);  // its error stays for the check
-    runtime::check_launch(name);
+    while (cudaLaunchKernelExC(&launch_config, function, values) ==
+               cudaErrorCooperativeLaunchTooLarge &&
+           launch_config.gridDim.x > 1) {
+        (void)cudaGetLastError();
+        launch_config.gridDim.x = (launch_config.gridDim.x + 1) / 2;
+    }
+    runtime::check_launch(name);  // finds the error that is left
 }
 
 }  // namespace tcgemm::device

@@ -17,14 +17,14 @@ inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
-inline constexpr double kIdle = 0.35;    // of that time, as long again as idle slots could take
-inline constexpr double kPairs = 1.1;    // where two rows of tiles wait for B together
-inline constexpr double kAgain = 0.35;   // of that time for each further read, mostly from L2
-inline constexpr double kSplitUs = 3.0;  // from partial sums in a workspace to D, besides
-inline constexpr double kSharedSplitUs = 0.8;            // more, where blocks share an SM
-inline constexpr double kTripUs = 0.9;                   // 16 loads of a reducer at a time, and
-inline constexpr double kSumBytesPerUs = 4e6;            // the bytes of all partial sums
-inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4;  // in a cluster: an element of a warpgroup
+inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
+inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
+// Of that time for each further read, mostly from L2; where all parts of K are read at once.
+inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
+// From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
+inline constexpr double kSplitUs = 2.1, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
+// In a cluster: besides, an element of a warpgroup, and of the time of k-blocks.
+inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
@@ -35,7 +35,7 @@ inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packe
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
 inline constexpr double kHoldsUp = 1.3;  // what a consumer stores itself: the other one's wgmma
 inline constexpr int kLargeM = 128;
-inline constexpr int kMaxSplits = 132, kMinPartBlocks = 2;
+inline constexpr int kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
 inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
@@ -97,10 +97,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                               const Schedule& chosen) {
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
     const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
-    const SplitLayout layout =
-        split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen);
     const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
-                                                chosen, layout, device.sm_count);
+                                                chosen, device.sm_count);
+    const SplitLayout layout =
+        split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
     const Ring ring = ring_of(of_whole_tiles, arrangement, problem->m, problem->n,
                               problem.has_block_scales(), blocks, device.sm_count);
     RowInfo row = narrowed(of_whole_tiles, columns, ring);
@@ -131,6 +131,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         row.k_block_alone_us + crowd * (row.k_block_us - row.k_block_alone_us);
     double busy = full_waves * k_blocks * row.k_block_us +
                   (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
+    if (chosen.in_cluster) busy *= kTwoParts;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
@@ -156,8 +157,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const auto again = [&](double operand_bytes, std::int64_t reads) {
         if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
-        if (chosen.split_k == 1) return full_waves >= 1 ? 1 : 1.5;
-        return operand_bytes < l2_bytes / 4 ? 1 : 1 + kAgain * static_cast<double>(reads - 1);
+        if (chosen.split_k == 1) return full_waves >= 1 ? 1.0 : 1.5;
+        if (operand_bytes < l2_bytes / 4) return 1.0;
+        const bool at_once = tiles <= slots && !chosen.in_cluster;
+        return 1 + (at_once ? kAtOnce : kAgain) * static_cast<double>(reads - 1);
     };
     const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
@@ -185,11 +188,16 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
-        // Of a thread; see GridSplit.
-        const double loads = static_cast<double>(layout.units) / layout.reducers * chosen.split_k;
+        // What a block leaves of each of its parts, and what it adds up.
+        const double slots_used = std::min(tiles, slots);
+        const double parts_bytes = std::ceil(tiles / slots_used) * sums * sizeof(float);
+        const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
+                                   std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
-        schedule.cost_us += kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
-                            std::ceil(loads / 16) * kTripUs + tiles * sums * 4 / kSumBytesPerUs;
+        schedule.cost_us +=
+            kSplitUs +
+            row.blocks_per_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
+            share_bytes / sizeof(float) * kSharedStoreUs;
     }
     return schedule;
 }
@@ -202,8 +210,8 @@ inline int invariant_splits(const ValidProblem& problem) {
     const std::int64_t n = problem.as_given().n;  // as the user sees D
     if (problem->k < kLongK) return 1;
     const std::int64_t blocks = divide_up(n, kColumns);
-    return static_cast<int>(
-        std::max<std::int64_t>(1, std::min(problem->k / kPart, kBlocks / blocks)));
+    const std::int64_t most = std::min<std::int64_t>(kBlocks / blocks, kMaxParts);
+    return static_cast<int>(std::max<std::int64_t>(1, std::min(problem->k / kPart, most)));
 }
 
 // Parts of K and columns of tiles with the least cost, of schedules that are otherwise as `form`.
@@ -257,14 +265,15 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         candidate.in_cluster = in_cluster;
         if (parts >= 2 && parts <= longest) consider(candidate);
     };
-    for (int parts = 2; parts <= kMaxSplits; parts += std::max(1, parts / 8)) {
+    for (int parts = 2; parts <= kMaxParts; parts += std::max(1, parts / 8)) {
         consider_split(parts, false);
     }
     Schedule pair = form;
     pair.split_k = 2;
     pair.in_cluster = true;
     const std::int64_t tiles = arrange(row, problem, device, pair).tiles() * problem.batch_count();
-    consider_split(device.sm_count / tiles, false);  // a block for each SM
+    consider_split(std::min<std::int64_t>(device.sm_count / tiles, kMaxParts),
+                   false);  // a block for each SM
     // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
     // leave too many SMs idle.
     if (row.pairs && 2 * tiles <= slots) consider_split(2, true);

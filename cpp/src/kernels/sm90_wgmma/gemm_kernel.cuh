@@ -7,7 +7,7 @@
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
 // of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial
-// sums, and further blocks, or those of a cluster, add them up.
+// sums, then add them up, or those of a cluster do.
 #pragma once
 
 #include "kernels/device/arch_guard.cuh"
@@ -107,7 +107,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         }
         if constexpr (Policy::kSplits) {
             if (params.split.count > 1) {
-                GridSplit<Policy>(params, shared).publish(work(), consumer, sums);
+                GridSplit<Policy>(params, shared).publish(index, consumer, sums);
                 continue;
             }
         }
@@ -131,8 +131,10 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
                                          params.ring};
     set_up(params, shared);
 
-    // Nothing in global memory is read or written before this.
-    device::wait_for_predecessor();
+    // Nothing in global memory is read or written before this. The producer waits by itself, when
+    // it knows its first tile.
+    constexpr int kProducer = Policy::kConsumers * kWarpgroup;
+    if (Policy::kHalves || threadIdx.x != kProducer) device::wait_for_predecessor();
     device::release_successor();
     if constexpr (Policy::kHalves) {
         if (!halves::wanted(params.args.run_if)) return;
@@ -155,18 +157,21 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
                 }
             }
         } else {
-            if (threadIdx.x != Policy::kConsumers * kWarpgroup) return;
+            if (threadIdx.x != kProducer) return;
             Producer<Policy>(params, shared).run();
         }
     } else {
         ptx::grow_registers<Policy::kConsumerRegisters>();
-        if (blockIdx.x >> params.cluster_log2 < params.work_count) {
-            // wgmma must not be in flight where a function is called.
-            with_epilogue<Policy>(params, [&](const auto& epilogue) __attribute__((always_inline)) {
-                consume(params, shared, warpgroup, epilogue);
-            });
-        } else if (Policy::kSplits && warpgroup == 0) {
-            if constexpr (Policy::kSplits) GridSplit<Policy>(params, shared).reduce();
+        // wgmma must not be in flight where a function is called.
+        with_epilogue<Policy>(params, [&](const auto& epilogue) __attribute__((always_inline)) {
+            consume(params, shared, warpgroup, epilogue);
+        });
+        if constexpr (Policy::kSplits) {
+            if (params.split.shares > 0) {
+                with_epilogue<Policy>(params, [&](const auto& epilogue) {
+                    GridSplit<Policy>(params, shared).add_up(epilogue);
+                });
+            }
         }
     }
 #elif defined(__CUDA_ARCH__)

@@ -70,20 +70,19 @@ bool is_tensor_stride(std::int64_t stride, DType dtype);
 // Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
 bool can_store_rows(DType dtype, std::int64_t col_stride);
 
-// The workspace of a product whose K is split over the grid: flags, then partial sums. Otherwise
-// all 0.
+// Blocks of a launch: no more than can be at work at once.
+std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
+                             std::int64_t batches, const Schedule& schedule, int sm_count);
+
+// How the parts of a product whose K is split over the grid are added up (see KSplit), and its
+// workspace: flags, then partial sums. Otherwise all 0.
 struct SplitLayout {
-    int units = 0;     // that a tile's sums are added up in; see PartSums
-    int reducers = 0;  // blocks for each tile
+    int pieces = 0;  // of a tile
+    int shares = 0, share_pieces = 0;
     std::size_t flag_bytes = 0, bytes = 0;
 };
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         const Schedule& schedule);
-
-// Blocks of a launch, with those that reduce.
-std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
-                             std::int64_t batches, const Schedule& schedule,
-                             const SplitLayout& layout, int sm_count);
+                         const Schedule& schedule, std::int64_t blocks);
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.

@@ -25,6 +25,7 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     config.stream = stream;
     config.cluster = params.cluster();
     config.overlaps_predecessor = true;
+    config.all_at_once = params.split.shares > 0;
     device::launch(Row::name, gemm_kernel<P>, config, params);
 }
 

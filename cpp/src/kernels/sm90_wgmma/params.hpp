@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cuda.h>
+#include <vector_types.h>
 
 #include <cmath>
 #include <cstdint>
@@ -38,19 +39,28 @@ struct Ring {
 };
 
 // K in `count` parts, computed by different blocks: those of a cluster, which add them up too, or
-// any. Behind the latter in the grid, `reducers` blocks for each tile add the parts up.
+// any, at work all at once, which then add up a share of a tile each.
 struct KSplit {
     int count = 1;
     bool in_cluster = false;  // count is 2
-    int reducers = 0;
+    int shares = 0;           // of a tile; 0: in a cluster, or not split
+    int share_pieces = 0;     // of kPieceBytes, see GridSplit; the last share may have fewer
     std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
-    float* partials = nullptr;
+    float4* partials = nullptr;
     std::uint64_t* flags = nullptr;
+    device::Divisor by_shares, by_tiles;  // of a matrix
 };
+inline constexpr int kMaxParts = 128;
+// Two columns of each of two rows of a thread, in all lanes of a warp.
+inline constexpr int kPieceBytes = 32 * 4 * static_cast<int>(sizeof(float));
 
-// Whether the warps of a reducer add up each a share of the parts, and not each its rows of all.
-// Follows their number alone: it shows in the bits.
-constexpr bool shares_parts(int parts) { return parts > 16; }
+// Warps that add up a piece together, each some of the parts: one or four. Follows their number
+// alone: it shows in the bits.
+constexpr int team_log2(int parts) { return parts > 16 ? 2 : 0; }
+// Whether four pieces are added up together: where each team of a block has as many.
+constexpr bool adds_by_quads(std::int64_t pieces, int parts, int consumers) {
+    return pieces % 4 == 0 && pieces >= 4 * consumers * 4 >> team_log2(parts);
+}
 
 // How D goes out.
 enum class Store {

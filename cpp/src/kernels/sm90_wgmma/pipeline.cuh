@@ -106,7 +106,7 @@ struct Work {
     int n_end;                // behind its last column
     int first_block, blocks;  // k-blocks
     int part;
-    std::int64_t batch, tile;  // tile: index among all of all batches
+    std::int64_t batch;
     int batch_index[kBatchDims];
 };
 
@@ -171,9 +171,6 @@ class WorkList {
             work.blocks = first_block(work.part + 1) - work.first_block;
         }
         work.batch = batch;
-        work.tile = ((work.batch * scheduler.tiles_m() << params_.cluster_log2) + tile_m) *
-                        scheduler.tiles_n() +
-                    tile.n;
 #pragma unroll
         for (int dim = kBatchDims - 1; dim >= 0; --dim) {
             work.batch_index[dim] = 0;

@@ -12,8 +12,6 @@ namespace {
 
 // Clusters in a band of tiles that blocks walk together (TileScheduler).
 constexpr int kBandClusters = 8;
-// Blocks that add up the parts of a split product, altogether.
-constexpr int kReducers = 128;
 constexpr std::int64_t kFlagsAlignment = 256;  // bytes
 
 // Differs from launch to launch, and from what a workspace may hold otherwise.
@@ -121,7 +119,7 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
-    if (params.split.count > 1) return;  // reducers store by themselves
+    if (params.split.count > 1) return;  // GridSplit and ClusterSplit store by themselves
     // Of a tile that is narrower than a box single elements are stored sooner.
     const bool has_boxes = params.n_step * size_of(args.d.dtype) >= kRowBytes;
     if (has_boxes && !reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) {
@@ -171,10 +169,11 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     const std::int64_t tiles = tiles_m * result.tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
-    // of tiles wait for B from memory; elsewhere it loses up to 2 %. `shares_b`: L2 is the limit.
+    // of tiles wait for B from memory; elsewhere it loses up to 2 %, and up to 26 % where K is
+    // split. `shares_b`: L2 is the limit.
     constexpr int kManyTiles = 512;
     const bool has_pairs = tiles_m % 2 == 0;
-    const bool gains = schedule.split_k > 1  ? !schedule.in_cluster && has_pairs
+    const bool gains = schedule.split_k > 1  ? false
                        : schedule.shares_b   ? tiles_m > 1
                        : tiles >= kManyTiles ? has_pairs
                                              : tiles_m == 2 && tile.block_m == kMmaM;
@@ -199,12 +198,11 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
 }
 
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
-                             std::int64_t batches, const Schedule& schedule,
-                             const SplitLayout& layout, int sm_count) {
-    const std::int64_t tiles = arrangement.tiles() * batches;
-    const int parts = schedule.split_k, cluster = arrangement.cluster;
-    if (parts > 1) return tiles * (parts + layout.reducers);
-    return std::min(tiles, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
+                             std::int64_t batches, const Schedule& schedule, int sm_count) {
+    const int cluster = arrangement.cluster;
+    const std::int64_t parts = arrangement.tiles() * batches * schedule.split_k;
+    if (schedule.in_cluster) return parts;
+    return std::min(parts, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
 }
 
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
@@ -228,20 +226,22 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m,
 }
 
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         const Schedule& schedule) {
+                         const Schedule& schedule, std::int64_t blocks) {
     const int split_k = schedule.split_k;
     if (split_k == 1 || schedule.in_cluster) return {};
     const std::int64_t tiles = arrangement.tiles() * batches, slots = tiles * split_k;
-    const std::int64_t elements = std::int64_t{row.tile.block_m} * row.tile.block_n;
-    const std::int64_t units = elements / (64 * 8);  // see PartSums
-    const int warpgroups = row.warpgroups_per_tile();
+    const std::int64_t tile_bytes =
+        std::int64_t{row.tile.block_m} * row.tile.block_n * static_cast<int>(sizeof(float));
     SplitLayout layout;
-    layout.units = static_cast<int>(units);
-    const std::int64_t pieces = shares_parts(split_k) ? units * (kWarpgroup / 32) : units;
-    layout.reducers = static_cast<int>(std::clamp<std::int64_t>(kReducers / tiles, 1, pieces));
-    layout.flag_bytes = static_cast<std::size_t>(
-        round_up(slots * warpgroups * layout.reducers * 8, kFlagsAlignment));
-    layout.bytes = layout.flag_bytes + static_cast<std::size_t>(slots * elements) * sizeof(float);
+    layout.pieces = static_cast<int>(tile_bytes / kPieceBytes);
+    const std::int64_t most = std::clamp<std::int64_t>(blocks / tiles, 1, layout.pieces);
+    std::int64_t share = divide_up(layout.pieces, most);
+    if (adds_by_quads(round_up(share, 4), split_k, row.consumers)) share = round_up(share, 4);
+    layout.share_pieces = static_cast<int>(share);
+    layout.shares = static_cast<int>(divide_up(layout.pieces, share));
+    layout.flag_bytes =
+        static_cast<std::size_t>(round_up(slots * layout.shares * 8, kFlagsAlignment));
+    layout.bytes = layout.flag_bytes + static_cast<std::size_t>(slots * tile_bytes);
     return layout;
 }
 
@@ -275,19 +275,22 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     }
 
     params.work_count = static_cast<unsigned>(params.scheduler.count());
-    const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule);
     const std::int64_t blocks =
-        launched_blocks(row, arrangement, args.batch.count, schedule, layout, sm_count);
+        launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
     params.ring =
         ring_of(row, arrangement, args.m, args.n, params.has_block_scales, blocks, sm_count);
-    if (layout.reducers > 0) {
+    const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule, blocks);
+    if (layout.shares > 0) {
         KSplit& split = params.split;
-        split.reducers = layout.reducers;
+        split.shares = layout.shares;
+        split.share_pieces = layout.share_pieces;
+        split.by_shares = device::Divisor(layout.shares);
+        split.by_tiles = device::Divisor(arrangement.clusters_m * arrangement.tiles_n);
         split.epoch = next_epoch();
         split.flags = static_cast<std::uint64_t*>(args.workspace);
         split.partials =
-            reinterpret_cast<float*>(static_cast<char*>(args.workspace) + layout.flag_bytes);
+            reinterpret_cast<float4*>(static_cast<char*>(args.workspace) + layout.flag_bytes);
     }
     return prepared;
 }

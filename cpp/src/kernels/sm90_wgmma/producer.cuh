@@ -1,6 +1,7 @@
 // The thread that keeps the ring of stages full: boxes of A and B, as stages become empty.
 #pragma once
 
+#include "kernels/device/launch.cuh"
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
@@ -38,6 +39,8 @@ class Producer {
                 static_cast<int>(params_.args.m) - work.m, 0);
             const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(
                 params_.b, params_.b_rest, params_.load_b, work.n_end - work.n, share);
+            // What it takes to get here needs nothing of the predecessor's.
+            if (tile == 0) device::wait_for_predecessor();
             const bool again = tile >= shared_.stages();
             const bool loads_a = !(params_.load_a.stays && again);
             const bool loads_b = !(params_.load_b.stays && again);

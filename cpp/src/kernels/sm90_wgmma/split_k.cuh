@@ -1,5 +1,5 @@
-// A product whose K is split: blocks leave partial sums, which are added up in a fixed order, all
-// within one launch.
+// A product whose K is split: blocks leave partial sums, which are added up in the order of the
+// parts, all within one launch.
 #pragma once
 
 #include "kernels/epilogue/store.cuh"
@@ -171,10 +171,12 @@ class PartSums {
     const KSplit& split_;
 };
 
-// Parts anywhere on the GPU, through a workspace. The reducers are the last blocks of the grid:
-// they wait only for blocks before them, so that they can't keep those from being started. A flag
-// holds the launch's epoch while its partial sums are there; each reducer has flags of its own and
-// clears them, so that a graph can launch the same epoch again.
+// Parts anywhere on the GPU, through a workspace: the blocks of a launch, all of which are at work
+// at once, leave partial sums there, then add them up, a share of a tile each. A flag holds the
+// launch's epoch while a part is there; each share has flags of its own and clears them, so that a
+// graph can launch the same epoch again.
+//
+// The sums of a part lie in pieces of a warp, four units of the same rows behind each other.
 template <class Policy>
 class GridSplit : PartSums<Policy> {
     using Base = PartSums<Policy>;
@@ -184,110 +186,113 @@ class GridSplit : PartSums<Policy> {
     __device__ GridSplit(const Params& params, SharedMemory<Policy> shared)
         : Base(params), shared_(shared) {}
 
-    __device__ __forceinline__ void publish(const Work& work, int consumer,
+    // The part with this index in the list of work.
+    __device__ __forceinline__ void publish(unsigned index, int consumer,
                                             const typename Base::Sums& sums) const {
-        const std::int64_t slot = slot_of(work.tile, work.part, Policy::kPingPong ? 0 : consumer);
+        constexpr int kThreads = kWarpgroups * kWarpgroup;
+        const int warpgroup = Policy::kPingPong ? 0 : consumer;
         const int thread = thread_in_warpgroup();
-        float4* const to = partial(slot, thread);
-        Base::for_units(sums, [&](int i, float4 unit) { __stcg(to + i * kWarpgroup, unit); });
+        float4* const to = partial(index, piece_of(warpgroup * kUnits, thread / 32)) + thread % 32;
+        Base::for_units(sums, [&](int i, float4 unit) { __stcg(to + piece_of(i, 0) * 32, unit); });
         // The release publishes what all threads wrote before the barrier.
-        ptx::named_barrier(1 + consumer, kWarpgroup);
-        for (int reducer = thread; reducer < split_.reducers; reducer += kWarpgroup) {
-            ptx::store_release(flag(slot, reducer), split_.epoch);
+        ptx::named_barrier(1 + (Policy::kPingPong ? consumer : 0), kThreads);
+        for (int share = warpgroup * kWarpgroup + thread; share < split_.shares;
+             share += kThreads) {
+            ptx::store_release(flag(index, share), split_.epoch);
         }
     }
 
-    // The work of a block behind `work_count`: the warps of one warpgroup, which add up pieces, one
-    // or four units in the rows of a warp. Of many parts each warp adds up a quarter.
-    __device__ __forceinline__ void reduce() const {
-        const unsigned index = (blockIdx.x >> params_.cluster_log2) - params_.work_count;
-        const auto reducers = static_cast<unsigned>(split_.reducers);
-        const unsigned tile = index / reducers;
-        const auto reducer = static_cast<int>(index - tile * reducers);
+    // By all consumers of the block, behind their last part.
+    template <class Epilogue>
+    __device__ __forceinline__ void add_up(const Epilogue& epilogue) const {
+        const WorkList<Policy> list(params_);
         const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
-        const unsigned batch = tile / tiles;
-        const Work work =
-            WorkList<Policy>(params_).decode(tile + batch * tiles * (split_.count - 1));
+        const unsigned shares = params_.by_parts.divide(params_.work_count) * split_.shares;
+        for (unsigned i = blockIdx.x; i < shares; i += gridDim.x) {
+            const unsigned tile = split_.by_shares.divide(i);
+            const auto share = static_cast<int>(i - tile * split_.shares);
+            // Its first part in the list of work; the others lie `tiles` apart.
+            const unsigned index = tile + split_.by_tiles.divide(tile) * tiles * (split_.count - 1);
+            std::uint64_t* const its = flag(index + threadIdx.x * tiles, share);
+            const bool waits = threadIdx.x < split_.count;
+            std::uint64_t epoch = waits ? ptx::load_acquire(its) : split_.epoch;
+            // What needs no part, while the flag is on its way.
+            const Work work = list.decode(index);
+            const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
+            while (epoch != split_.epoch) epoch = ptx::load_acquire(its);
+            if (waits) *its = 0;
+            ptx::named_barrier(1 + Policy::kConsumers, kConsumerWarps * 32);
 
-        const int thread = threadIdx.x;
-        for (int i = thread; i < split_.count * kWarpgroups; i += kWarpgroup) {
-            std::uint64_t* const its = flag(work.tile * split_.count * kWarpgroups + i, reducer);
-            while (ptx::load_acquire(its) != split_.epoch) __nanosleep(20);
-            *its = 0;
-        }
-        ptx::named_barrier(1, kWarpgroup);
-
-        with_epilogue<Policy>(params_, [&](const auto& epilogue) {
-            if (split_.reducers * 4 > kAll * (shares_parts(split_.count) ? kWarps : 1)) {
-                add_pieces<1>(epilogue, work, reducer);
+            const int first = share * split_.share_pieces,
+                      count = min(split_.share_pieces, kPieces - first);
+            if (adds_by_quads(count, split_.count, Policy::kConsumers)) {
+                add_pieces<4>(output, work, index, first, count);
             } else {
-                add_pieces<4>(epilogue, work, reducer);
+                add_pieces<1>(output, work, index, first, count);
             }
-        });
+        }
     }
 
    private:
-    static constexpr int kWarps = kWarpgroup / 32;
+    static constexpr int kConsumerWarps = Policy::kConsumers * kWarpgroup / 32;
+    static constexpr int kPieces = kAll * kWarpgroup / 32;
+    static_assert(kAll % 4 == 0);
+    static_assert(kMaxParts <= kWarpgroup);  // each has a thread that waits for it
 
-    template <int kTogether, class Epilogue>
-    __device__ __forceinline__ void add_pieces(const Epilogue& epilogue, const Work& work,
-                                               int reducer) const {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
-        const bool shares = shares_parts(split_.count);
-        const int together = shares ? kWarps : 1;  // warps
-        const int parts = (split_.count + together - 1) / together,
-                  part = shares ? warp * parts : 0;
+    template <int kTogether, class Output>
+    __device__ __forceinline__ void add_pieces(const Output& output, const Work& work,
+                                               unsigned index, int first, int count) const {
+        const int lane = threadIdx.x % 32, log2 = team_log2(split_.count), team_size = 1 << log2;
+        const int warp = threadIdx.x / 32, team = warp >> log2, in_team = warp - (team << log2);
+        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
+        const int parts = (split_.count + team_size - 1) >> log2, part = in_team * parts;
+        const std::int64_t step = partial(tiles, 0) - partial(0, 0);  // from part to part
         int turn = 0;
 #pragma unroll 1
-        for (int piece = shares ? reducer : reducer * kWarps + warp;
-             piece < kAll / kTogether * kWarps;
-             piece += split_.reducers * kWarps / together, turn ^= 1) {
-            const int first = piece / kWarps * kTogether, rows = piece % kWarps;
-            const float4* const from =
-                partial(slot_of(work.tile, 0, 0), rows * 32 + lane) + first * kWarpgroup;
+        for (int i = team * kTogether; i < count;
+             i += (kConsumerWarps >> log2) * kTogether, turn ^= 1) {
+            const int piece = first + i;
+            const float4* const from = partial(index, piece) + lane;
             typename Base::template Units<kTogether> units;
-            units.add_parts(part, min(part + parts, split_.count), [&](int p, int u) {
-                return __ldcg(from + (p * kAll + u) * kWarpgroup);
-            });
-            if (!shares) {
-                Base::store(work, output, first, rows, units);
-                continue;
-            }
-            // The first warp adds up what the others have, in their order. They are ahead of it by
-            // a turn at most.
-            const auto place = [&](int of_warp, int u) {
-                const int unit = ((turn * kWarps + of_warp) * kTogether + u) * 32 + lane;
-                return shared_.a(0) + unit * static_cast<int>(sizeof(float4));
-            };
-            if (warp > 0) {
-#pragma unroll
-                for (int u = 0; u < kTogether; ++u) {
-                    ptx::store_shared(place(warp, u), units.packed(u));
-                }
-            }
-            ptx::named_barrier(1, kWarpgroup);
-            if (warp == 0) {
-#pragma unroll
-                for (int other = 1; other < kWarps; ++other) {
+            units.add_parts(part, min(part + parts, split_.count),
+                            [&](int p, int u) { return __ldcg(from + p * step + u * 32); });
+            if (team_size > 1) {
+                // The first warp adds up what the others have, in their order. They are ahead of
+                // it by a turn at most.
+                const auto place = [&](int of_warp, int u) {
+                    const int unit = (turn * kConsumerWarps + of_warp) * kTogether + u;
+                    return shared_.a(0) + (unit * 32 + lane) * static_cast<int>(sizeof(float4));
+                };
+                if (in_team > 0) {
 #pragma unroll
                     for (int u = 0; u < kTogether; ++u) {
-                        units.add(u, ptx::load_shared<float4>(place(other, u)));
+                        ptx::store_shared(place(warp, u), units.packed(u));
                     }
                 }
-                Base::store(work, output, first, rows, units);
+                ptx::named_barrier(2 + Policy::kConsumers + team, team_size * 32);
+                if (in_team > 0) continue;
+#pragma unroll 1
+                for (int other = 1; other < team_size; ++other) {
+#pragma unroll
+                    for (int u = 0; u < kTogether; ++u) {
+                        units.add(u, ptx::load_shared<float4>(place(warp + other, u)));
+                    }
+                }
             }
+            Base::store(work, output, piece / 16 * 4 + piece % 4, piece / 4 % 4, units);
         }
     }
 
-    __device__ std::int64_t slot_of(std::int64_t tile, int part, int warpgroup) const {
-        return (tile * split_.count + part) * kWarpgroups + warpgroup;
+    // Of a unit, in the rows of a warp of its warpgroup.
+    __device__ static constexpr int piece_of(int unit, int warp) {
+        return unit / 4 * 16 + warp * 4 + unit % 4;
     }
-    __device__ std::uint64_t* flag(std::int64_t slot, int reducer) const {
-        return split_.flags + slot * split_.reducers + reducer;
+    // Of the part with this index in the list of work.
+    __device__ std::uint64_t* flag(unsigned index, int share) const {
+        return split_.flags + std::int64_t{index} * split_.shares + share;
     }
-    __device__ float4* partial(std::int64_t slot, int thread) const {
-        return reinterpret_cast<float4*>(split_.partials) + slot * kUnits * kWarpgroup + thread;
+    __device__ float4* partial(unsigned index, int piece) const {
+        return split_.partials + (std::int64_t{index} * kPieces + piece) * 32;
     }
 
     SharedMemory<Policy> shared_;
