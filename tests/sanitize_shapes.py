@@ -49,8 +49,9 @@ def products(lab, mode, split_k):
     a, b = data.integers(rng, mode, (3, 1, 20, 15), (2, 15, 18))
     yield lab.check(mode, a, b, expect="exact", layouts={"a": Layout(batch_pad=5)})
     if split_k:
-        a, b = data.signed(rng, mode, (16, 4096), (4096, 24))
-        yield lab.check(mode, a, b)
+        for m, n, k in ((16, 24, 4096), (130, 72, 20480)):  # the latter in more than 16 parts
+            a, b = data.signed(rng, mode, (m, k), (k, n))
+            yield lab.check(mode, a, b)
 
 
 def scaled_products(lab):

@@ -1,6 +1,7 @@
 """Shapes, strides and bounds: where elements lie must not matter, nothing else is touched."""
 
 import itertools
+import contextlib
 import mmap
 
 import numpy as np
@@ -305,6 +306,17 @@ def test_long_k_across_the_output(lab, mode, rng):
             lab.check(mode, a, b, determinism=determinism, **how)
         except tcgemm.NoKernelError:
             assert determinism == "batch_invariant"
+
+
+def test_long_k_with_more_parts_than_blocks(lab, mode, rng):
+    """Each block computes several parts of K, then adds up; and in batches of four dimensions."""
+    shape = (1400, 40, 16384) if lab.on_gpu else (14, 40, 300)
+    m, n, k = shape
+    a, b = data.signed(rng, mode, (m, k), (k, n))
+    with contextlib.suppress(tcgemm.NoKernelError):  # of modes that have no such results
+        lab.check(mode, a, b, determinism="batch_invariant", rows=[0, 5, m // 2, m - 1])
+    a, b = data.signed(rng, mode, (2, 1, 2, 3, 20, k // 4), (2, 1, 2, 3, k // 4, 24))
+    lab.check(mode, a, b)
 
 
 @pytest.mark.modes(only=lambda mode: mode.name in ("int8", "fp16"))

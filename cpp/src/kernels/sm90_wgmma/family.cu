@@ -146,11 +146,12 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     if (across.cost_us != along_d.cost_us) {
         return across.cost_us < along_d.cost_us ? across : along_d;
     }
-    // Then they read the larger operand, B, half as often: in one wave, where they read it at the
-    // same time, 2 to 11 % faster at 136 to 256 rows of D.
+    // Tiles of 64 rows then read the larger operand, B, half as often: in one wave, where they read
+    // it at the same time, 2 to 11 % faster at 136 to 256 rows of D.
     const Arrangement arrangement = arrange(row_info<Row>(), problem.turned(), device, across);
     const bool is_wave = arrangement.tiles() * problem.batch_count() <= device.sm_count;
-    return is_wave && p.n > p.m ? across : along_d;
+    return is_wave && Row::tile.block_m == kMmaM && across.split_k == 1 && p.n > p.m ? across
+                                                                                     : along_d;
 }
 
 // The product as D^T = B^T A^T; it has no scales.

@@ -132,10 +132,12 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     set_up(params, shared);
 
     // Nothing in global memory is read or written before this. The producer waits by itself, when
-    // it knows its first tile.
+    // it knows its first tile; the other lanes of its warp have no work.
     constexpr int kProducer = Policy::kConsumers * kWarpgroup;
-    if (Policy::kHalves || threadIdx.x != kProducer) device::wait_for_predecessor();
-    device::release_successor();
+    if (Policy::kHalves || threadIdx.x / 32 != kProducer / 32) {
+        device::wait_for_predecessor();
+        device::release_successor();
+    }
     if constexpr (Policy::kHalves) {
         if (!halves::wanted(params.args.run_if)) return;
     }

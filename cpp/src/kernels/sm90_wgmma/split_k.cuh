@@ -219,7 +219,10 @@ class GridSplit : PartSums<Policy> {
             // What needs no part, while the flag is on its way.
             const Work work = list.decode(index);
             const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
-            while (epoch != split_.epoch) epoch = ptx::load_acquire(its);
+            while (epoch != split_.epoch) {
+                __nanosleep(20);
+                epoch = ptx::load_acquire(its);
+            }
             if (waits) *its = 0;
             ptx::named_barrier(1 + Policy::kConsumers, kConsumerWarps * 32);
 
@@ -236,7 +239,7 @@ class GridSplit : PartSums<Policy> {
    private:
     static constexpr int kConsumerWarps = Policy::kConsumers * kWarpgroup / 32;
     static constexpr int kPieces = kAll * kWarpgroup / 32;
-    static_assert(kAll % 4 == 0);
+    static_assert(kUnits % 4 == 0);
     static_assert(kMaxParts <= kWarpgroup);  // each has a thread that waits for it
 
     template <int kTogether, class Output>
