@@ -1,7 +1,7 @@
 """Shapes, strides and bounds: where elements lie must not matter, nothing else is touched."""
 
-import itertools
 import contextlib
+import itertools
 import mmap
 
 import numpy as np
