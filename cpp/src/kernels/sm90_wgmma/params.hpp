@@ -38,8 +38,8 @@ struct Ring {
     constexpr int bytes() const { return stages * stage_bytes; }
 };
 
-// K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which add them up too, or
-// any, at work all at once, which then add up a share of a tile each.
+// K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which
+// add them up too, or any, at work all at once, which then add up a share of a tile each.
 struct KSplit {
     int count = 1;
     bool in_cluster = false;  // count is 2
