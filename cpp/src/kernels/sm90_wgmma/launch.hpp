@@ -77,8 +77,7 @@ std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
 // How the parts of a product whose K is split over the grid are added up (see KSplit), and its
 // workspace: flags, then partial sums. Otherwise all 0.
 struct SplitLayout {
-    int pieces = 0;  // of a tile
-    int shares = 0, share_pieces = 0;
+    int shares = 0, share_pieces = 0;  // of a tile
     std::size_t flag_bytes = 0, bytes = 0;
 };
 SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,

@@ -232,13 +232,12 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
     const std::int64_t tiles = arrangement.tiles() * batches, slots = tiles * split_k;
     const std::int64_t tile_bytes =
         std::int64_t{row.tile.block_m} * row.tile.block_n * static_cast<int>(sizeof(float));
-    SplitLayout layout;
-    layout.pieces = static_cast<int>(tile_bytes / kPieceBytes);
-    const std::int64_t most = std::clamp<std::int64_t>(blocks / tiles, 1, layout.pieces);
-    std::int64_t share = divide_up(layout.pieces, most);
+    const std::int64_t pieces = tile_bytes / kPieceBytes;
+    std::int64_t share = divide_up(pieces, std::clamp<std::int64_t>(blocks / tiles, 1, pieces));
     if (adds_by_quads(round_up(share, 4), split_k, row.consumers)) share = round_up(share, 4);
+    SplitLayout layout;
     layout.share_pieces = static_cast<int>(share);
-    layout.shares = static_cast<int>(divide_up(layout.pieces, share));
+    layout.shares = static_cast<int>(divide_up(pieces, share));
     layout.flag_bytes =
         static_cast<std::size_t>(round_up(slots * layout.shares * 8, kFlagsAlignment));
     layout.bytes = layout.flag_bytes + static_cast<std::size_t>(slots * tile_bytes);
