@@ -33,19 +33,22 @@ class TileScheduler {
     TCGEMM_HOST_DEVICE int tiles_m() const { return tiles_m_; }
     TCGEMM_HOST_DEVICE int tiles_n() const { return tiles_n_; }
     TCGEMM_HOST_DEVICE std::int64_t count() const {
-        return slices_ * (static_cast<std::int64_t>(tiles_m_) * tiles_n_);
+        return slices_ * static_cast<std::int64_t>(per_slice());
     }
+    TCGEMM_HOST_DEVICE unsigned per_slice() const {
+        return static_cast<unsigned>(tiles_m_) * static_cast<unsigned>(tiles_n_);
+    }
+    TCGEMM_HOST_DEVICE unsigned slice_of(unsigned index) const { return by_slice_.divide(index); }
 
     // Index: unsigned where count() fits 31 bits, else std::int64_t, which takes a long division.
     template <class Index>
     TCGEMM_HOST_DEVICE Tile tile(Index index) const {
-        const Index per_slice = static_cast<Index>(tiles_m_) * static_cast<Index>(tiles_n_);
         Index slice = 0;
         if (slices_ > 1) {
-            slice = sizeof(Index) == 4 ? by_slice_.divide(static_cast<unsigned>(index))
-                                       : index / per_slice;
+            slice = sizeof(Index) == 4 ? slice_of(static_cast<unsigned>(index))
+                                       : index / static_cast<Index>(per_slice());
         }
-        const auto in_slice = static_cast<unsigned>(index - slice * per_slice);
+        const auto in_slice = static_cast<unsigned>(index - slice * per_slice());
         const unsigned first_row = by_band_.divide(in_slice) * band_;
         const unsigned in_band = in_slice - first_row * tiles_n_;
         const unsigned rows_left = tiles_m_ - first_row;

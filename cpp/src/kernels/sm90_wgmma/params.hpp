@@ -42,13 +42,14 @@ struct Ring {
 // add them up too, or any, at work all at once, which then add up a share of a tile each.
 struct KSplit {
     int count = 1;
-    bool in_cluster = false;  // count is 2
-    int shares = 0;           // of a tile; 0: in a cluster, or not split
-    int share_pieces = 0;     // of kPieceBytes, see GridSplit; the last share may have fewer
-    std::uint64_t epoch = 0;  // what a flag is set to; differs from launch to launch
+    int blocks = 0, longer = 0;  // k-blocks of a part; the first so many parts have one more
+    bool in_cluster = false;     // count is 2
+    int shares = 0;              // of a tile; 0: in a cluster, or not split
+    int share_pieces = 0;        // of kPieceBytes, see GridSplit; the last share may have fewer
+    std::uint64_t epoch = 0;     // what a flag is set to; differs from launch to launch
     float4* partials = nullptr;
     std::uint64_t* flags = nullptr;
-    device::Divisor by_shares, by_tiles;  // of a matrix
+    device::Divisor by_shares;
 };
 inline constexpr int kMaxParts = 128;
 // Two columns of each of two rows of a thread, in all lanes of a warp.

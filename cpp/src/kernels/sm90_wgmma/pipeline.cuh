@@ -150,6 +150,14 @@ class WorkList {
         return params_.split.count == 1 ? params_.k_blocks : decode(index).blocks;
     }
 
+    // Where a part of a tile, counted through all matrices, is in the list: the parts of a matrix
+    // lie behind each other.
+    __device__ unsigned index_of(unsigned tile, unsigned part) const {
+        const device::TileScheduler& scheduler = params_.scheduler;
+        const unsigned behind = scheduler.slice_of(tile) * (params_.split.count - 1) + part;
+        return tile + behind * scheduler.per_slice();
+    }
+
     __device__ Work decode(unsigned index) const {
         const device::TileScheduler& scheduler = params_.scheduler;
         const device::Tile tile = scheduler.tile(index);
@@ -157,7 +165,7 @@ class WorkList {
         const int tile_m = (tile.m << params_.cluster_log2) + rank_;
         work.m = tile_m * Policy::kBlockM;
         work.n = tile.n * params_.n_step;
-        work.n_end = static_cast<int>(min(params_.args.n, std::int64_t{work.n} + params_.n_step));
+        work.n_end = min(static_cast<int>(params_.args.n), work.n + params_.n_step);
         auto batch = static_cast<unsigned>(tile.slice);
         work.part = 0;
         work.first_block = 0;
@@ -185,18 +193,14 @@ class WorkList {
     }
 
    private:
-    // A cluster has the parts of a tile, a block each. All parts of a matrix lie behind each other.
+    // A cluster has the parts of a tile, a block each.
     __device__ unsigned part_of_cluster() const {
-        const auto parts = static_cast<unsigned>(params_.split.count);
-        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
-        const unsigned tile = blockIdx.x / parts, part = blockIdx.x - tile * parts;
-        const unsigned batch = tile / tiles;
-        return tile + (batch * (parts - 1) + part) * tiles;
+        const unsigned tile = params_.by_parts.divide(blockIdx.x);
+        return index_of(tile, blockIdx.x - tile * params_.split.count);
     }
 
     __device__ int first_block(int part) const {
-        return static_cast<int>(static_cast<std::uint64_t>(params_.k_blocks) * part /
-                                params_.split.count);
+        return part * params_.split.blocks + min(part, params_.split.longer);
     }
 
     const Params& params_;

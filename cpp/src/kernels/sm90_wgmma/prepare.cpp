@@ -263,6 +263,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
                tile.block_k, cluster, one_stage, params.load_b, params.b, params.b_rest);
     params.split.count = parts;
+    params.split.blocks = params.k_blocks / parts;
+    params.split.longer = params.k_blocks % parts;
     params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, schedule.transposed, params);
 
@@ -285,7 +287,6 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
         split.shares = layout.shares;
         split.share_pieces = layout.share_pieces;
         split.by_shares = device::Divisor(layout.shares);
-        split.by_tiles = device::Divisor(arrangement.clusters_m * arrangement.tiles_n);
         split.epoch = next_epoch();
         split.flags = static_cast<std::uint64_t*>(args.workspace);
         split.partials =

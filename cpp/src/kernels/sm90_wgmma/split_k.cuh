@@ -206,13 +206,13 @@ class GridSplit : PartSums<Policy> {
     template <class Epilogue>
     __device__ __forceinline__ void add_up(const Epilogue& epilogue) const {
         const WorkList<Policy> list(params_);
-        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
+        const unsigned tiles = params_.scheduler.per_slice();
         const unsigned shares = params_.by_parts.divide(params_.work_count) * split_.shares;
         for (unsigned i = blockIdx.x; i < shares; i += gridDim.x) {
             const unsigned tile = split_.by_shares.divide(i);
             const auto share = static_cast<int>(i - tile * split_.shares);
             // Its first part in the list of work; the others lie `tiles` apart.
-            const unsigned index = tile + split_.by_tiles.divide(tile) * tiles * (split_.count - 1);
+            const unsigned index = list.index_of(tile, 0);
             std::uint64_t* const its = flag(index + threadIdx.x * tiles, share);
             const bool waits = threadIdx.x < split_.count;
             std::uint64_t epoch = waits ? ptx::load_acquire(its) : split_.epoch;
@@ -247,7 +247,7 @@ class GridSplit : PartSums<Policy> {
                                                unsigned index, int first, int count) const {
         const int lane = threadIdx.x % 32, log2 = team_log2(split_.count), team_size = 1 << log2;
         const int warp = threadIdx.x / 32, team = warp >> log2, in_team = warp - (team << log2);
-        const unsigned tiles = params_.scheduler.tiles_m() * params_.scheduler.tiles_n();
+        const unsigned tiles = params_.scheduler.per_slice();
         const int parts = (split_.count + team_size - 1) >> log2, part = in_team * parts;
         const std::int64_t step = partial(tiles, 0) - partial(0, 0);  // from part to part
         int turn = 0;
