@@ -22,37 +22,45 @@
 
 namespace tcgemm::sm90_wgmma {
 
+// By one thread: 32 that share the work are slower.
 template <class Policy>
-__device__ __forceinline__ void set_up(const Params& params, SharedMemory<Policy> shared) {
-    if (threadIdx.x == 0) {
-        ptx::prefetch_tensor_map(&params.a);
-        ptx::prefetch_tensor_map(&params.b);
-        if (params.stores_boxes()) {
-            ptx::prefetch_tensor_map(&params.d);
-            if (params.epilogue.reads_c()) ptx::prefetch_tensor_map(&params.c);
-        }
-        constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
-        for (int stage = 0; stage < shared.stages(); ++stage) {
-            // With scales of blocks the lanes that bring and read them arrive each for itself.
-            const bool scaled = Policy::kBlockScales && params.has_block_scales;
-            ptx::init_barrier(shared.full(stage), scaled ? 1 + 32 : 1);
-            ptx::init_barrier(shared.empty(stage), scaled ? kWarps * (32 + params.cluster_log2)
-                                                          : kWarps << params.cluster_log2);
-        }
-        for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
-            ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
-        }
-        for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
-            ptx::init_barrier(shared.ready(0, i), 32);
-            ptx::init_barrier(shared.filled(0, i), kWarpgroup);
-        }
-        ptx::fence_barrier_init();
+__device__ __forceinline__ void init_barriers(const Params& params, SharedMemory<Policy> shared) {
+    constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
+    for (int stage = 0; stage < shared.stages(); ++stage) {
+        // With scales of blocks the lanes that bring and read them arrive each for itself.
+        const bool scaled = Policy::kBlockScales && params.has_block_scales;
+        ptx::init_barrier(shared.full(stage), scaled ? 1 + 32 : 1);
+        ptx::init_barrier(shared.empty(stage), scaled ? kWarps * (32 + params.cluster_log2)
+                                                      : kWarps << params.cluster_log2);
     }
+    for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
+        ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
+    }
+    for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
+        ptx::init_barrier(shared.ready(0, i), 32);
+        ptx::init_barrier(shared.filled(0, i), kWarpgroup);
+    }
+    ptx::fence_barrier_init();
+}
+
+// Behind this the block's barriers, or the cluster's, can be used.
+__device__ __forceinline__ void meet(const Params& params) {
     if (params.cluster_log2 > 0 || params.split.in_cluster) {
         ptx::meet_cluster();  // the fence has published the barriers
     } else {
         __syncthreads();
     }
+}
+
+// Nothing in global memory is read or written before this, but by the producer, which waits for the
+// predecessor by itself. False: there is nothing to do.
+template <class Policy>
+__device__ __forceinline__ bool await_start(const Params& params) {
+    meet(params);
+    device::wait_for_predecessor();
+    device::release_successor();
+    if constexpr (Policy::kHalves) return halves::wanted(params.args.run_if);
+    return true;
 }
 
 // What an epilogue has left to do behind apply_scales().
@@ -129,40 +137,39 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     extern __shared__ __align__(kAlignment) unsigned char dynamic_shared[];
     const SharedMemory<Policy> shared = {ptx::opaque(ptx::shared_address(dynamic_shared)),
                                          params.ring};
-    set_up(params, shared);
-
-    // Nothing in global memory is read or written before this. The producer waits by itself, when
-    // it knows its first tile; the other lanes of its warp have no work.
-    constexpr int kProducer = Policy::kConsumers * kWarpgroup;
-    if (Policy::kHalves || threadIdx.x / 32 != kProducer / 32) {
-        device::wait_for_predecessor();
-        device::release_successor();
-    }
-    if constexpr (Policy::kHalves) {
-        if (!halves::wanted(params.args.run_if)) return;
-    }
-    // Through a shuffle, and an exit below, so that the compiler knows all lanes to be in one warp,
-    // or one thread to be alone: it computes in uniform registers then, a third fewer instructions
-    // for a stage.
+    // Through a shuffle, and the producer's exit of all threads but one, so that the compiler knows
+    // all lanes to be in one warp, or one thread to be alone: it computes in uniform registers
+    // then, a third fewer instructions for a stage.
     constexpr int kWarps = kWarpgroup / 32;
     const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
     const int warpgroup = warp / kWarps, role = warp % kWarps;
+    if (threadIdx.x == 0) init_barriers(params, shared);
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<kProducerRegisters>();
         if (role > 0) {
-            if (role <= Policy::kConsumers && params.stores_boxes()) {
-                StoreWarp<Policy>(params, shared, role - 1).run();
-            }
+            const bool stores = role <= Policy::kConsumers && params.stores_boxes();
+            StoreWarp<Policy> store_warp(params, shared, role - 1);
+            if (stores) store_warp.prefetch_maps();
+            if (!await_start<Policy>(params)) return;
+            if (stores) store_warp.run();
             if constexpr (Policy::kBlockScales) {
                 if (role == kWarps - 1 && params.has_block_scales) {
                     ScaleWarp<Policy>(params, shared).run();
                 }
             }
         } else {
-            if (threadIdx.x != kProducer) return;
-            Producer<Policy>(params, shared).run();
+            // Waits for the predecessor by itself, when it knows what it will load.
+            Producer<Policy>(params, shared).run([&] {
+                if constexpr (Policy::kHalves) {
+                    return await_start<Policy>(params);
+                } else {
+                    meet(params);
+                    return true;
+                }
+            });
         }
     } else {
+        if (!await_start<Policy>(params)) return;
         ptx::grow_registers<Policy::kConsumerRegisters>();
         // wgmma must not be in flight where a function is called.
         with_epilogue<Policy>(params, [&](const auto& epilogue) __attribute__((always_inline)) {

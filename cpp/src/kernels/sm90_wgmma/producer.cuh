@@ -13,38 +13,38 @@ class Producer {
     __device__ Producer(const Params& params, SharedMemory<Policy> shared)
         : params_(params), shared_(shared) {}
 
-    __device__ void run() {
-        if (params_.cluster_log2 > 0) {
-            fill<true>();
-            // A block may not end while its neighbour writes to it or arrives at its barriers.
-            for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
-                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
-            }
-        } else {
-            fill<false>();
+    // By a warp, whose first lane does the work. Before meet(), where the block's warps meet, it
+    // finds out where its first tile lies; false: there is nothing to do.
+    template <class Meet>
+    __device__ __forceinline__ void run(const Meet& meet) {
+        if (is_first_lane()) {
+            ptx::prefetch_tensor_map(&params_.a);
+            ptx::prefetch_tensor_map(&params_.b);
         }
+        params_.cluster_log2 > 0 ? fill<true>(meet) : fill<false>(meet);
     }
 
    private:
+    __device__ static bool is_first_lane() { return threadIdx.x % 32 == 0; }
+
     // kShared: the two blocks of a cluster load each a half of B, for both.
-    template <bool kShared>
-    __device__ __forceinline__ void fill() {
-        constexpr int kShares = kShared ? 2 : 1;
-        const int share = kShared ? static_cast<int>(ptx::cluster_rank()) : 0;
+    template <bool kShared, class Meet>
+    __device__ __forceinline__ void fill(const Meet& meet) {
         WorkList<Policy> list(params_);
-        for (int tile = 0; list.has_next(); ++tile) {
-            const Work work = list.decode(list.next());
-            const Load<Policy::a_major, Policy::kBlockM, 1> load_a(
-                params_.a, params_.a_rest, params_.load_a,
-                static_cast<int>(params_.args.m) - work.m, 0);
-            const Load<Policy::b_major, Policy::kBlockN, kShares> load_b(
-                params_.b, params_.b_rest, params_.load_b, work.n_end - work.n, share);
-            // What it takes to get here needs nothing of the predecessor's.
-            if (tile == 0) device::wait_for_predecessor();
-            const bool again = tile >= shared_.stages();
+        TileLoads<kShared> tile(params_, list.decode(list.next()));  // a block has one at least
+        if (is_first_lane()) {  // of the last tile they may be others
+            ptx::prefetch_tensor_map(tile.a.map);
+            ptx::prefetch_tensor_map(tile.b.map);
+        }
+        if (!meet()) return;
+        if (!is_first_lane()) return;
+        device::wait_for_predecessor();
+        for (int index = 0;; ++index) {
+            const Work& work = tile.work;
+            const bool again = index >= shared_.stages();
             const bool loads_a = !(params_.load_a.stays && again);
             const bool loads_b = !(params_.load_b.stays && again);
-            const int block_bytes = (loads_a ? load_a.bytes : 0) + (loads_b ? load_b.bytes : 0);
+            const int block_bytes = (loads_a ? tile.a.bytes : 0) + (loads_b ? tile.b.bytes : 0);
             ptx::TensorCoordinates a, b;
 #pragma unroll
             for (int dim = 0; dim < kBatchDims; ++dim) {
@@ -62,9 +62,17 @@ class Producer {
                     // Behind the last block of a part: zeros, which lie behind the end of K.
                     const int here =
                         block == 0 || block < left ? k : params_.k_blocks * Policy::kBlockK;
-                    if (loads_a) load_a.run(shared_.a(at_.stage, block), full, a, here, work.m);
-                    if (loads_b) load_b.run(shared_.b(at_.stage, block), full, b, here, work.n);
+                    if (loads_a) tile.a.run(shared_.a(at_.stage, block), full, a, here, work.m);
+                    if (loads_b) tile.b.run(shared_.b(at_.stage, block), full, b, here, work.n);
                 }
+            }
+            if (!list.has_next()) break;
+            tile = TileLoads<kShared>(params_, list.decode(list.next()));
+        }
+        if constexpr (kShared) {
+            // A block may not end while its neighbour writes to it or arrives at its barriers.
+            for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
+                ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
             }
         }
     }
@@ -114,6 +122,21 @@ class Producer {
                 }
             }
         }
+    };
+
+    // Where the boxes of a tile lie.
+    template <bool kShared>
+    struct TileLoads {
+        Work work;
+        Load<Policy::a_major, Policy::kBlockM, 1> a;
+        Load<Policy::b_major, Policy::kBlockN, kShared ? 2 : 1> b;
+
+        __device__ __forceinline__ TileLoads(const Params& params, const Work& its_work)
+            : work(its_work),
+              a(params.a, params.a_rest, params.load_a, static_cast<int>(params.args.m) - work.m,
+                0),
+              b(params.b, params.b_rest, params.load_b, work.n_end - work.n,
+                kShared ? static_cast<int>(ptx::cluster_rank()) : 0) {}
     };
 
     const Params& params_;

@@ -16,6 +16,12 @@ class StoreWarp {
     __device__ StoreWarp(const Params& params, SharedMemory<Policy> shared, int consumer)
         : params_(params), shared_(shared), consumer_(consumer) {}
 
+    __device__ void prefetch_maps() const {
+        if (threadIdx.x % 32 != 0) return;
+        ptx::prefetch_tensor_map(&params_.d);
+        if (params_.epilogue.reads_c()) ptx::prefetch_tensor_map(&params_.c);
+    }
+
     // By the whole warp.
     __device__ void run() {
         WorkList<Policy> list(params_);
