@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/device/divisor.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::pack {
@@ -13,7 +14,7 @@ inline constexpr int kMaxOperands = 2;  // of one launch: A and B of a product
 enum class Path : std::uint8_t {
     aligned_rows,  // inner neighbours are neighbours in the source: see rows.cuh
     rows,          // the same, at any address
-    gather,        // any other strides: see gather.cuh
+    gather,        // any other strides, and those that 32 bits do not hold: see gather.cuh
 };
 
 // One operand as (outer, inner): inner elements are neighbours in the target. Strides count
@@ -32,9 +33,11 @@ struct OperandArgs {
 
     // Path::rows: a row is `units` of what a thread moves at once, a tile `tile_units` of them,
     // counted on from row to row. `skip`: bytes from behind a row's last unit to the next row.
-    std::int64_t units = 0, source_skip = 0, target_skip = 0;
-    int tile_units = 0, last_bytes = 0;  // last_bytes: of the source, in a row's last unit
-    std::uint32_t units_inverse = 0;     // 2^31 / units, rounded up
+    int units = 0, source_skip = 0, target_skip = 0;
+    int tile_units = 0, last_units = 0;  // last_units: of the last tile
+    int last_bytes = 0;                  // of the source, in a row's last unit
+    device::Divisor by_units;
+    std::uint32_t units_inverse = 0;  // 2^31 / units, rounded up
 
     // Path::gather
     std::int64_t tiles_inner = 0;

@@ -23,7 +23,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     pack_kernel(const __grid_constant__ KernelArgs args) {
     extern __shared__ __align__(16) unsigned char shared[];
     device::release_successor();
-    device::wait_for_predecessor();
     for (std::int64_t tile = blockIdx.x; tile < args.all_tiles; tile += gridDim.x) {
         const bool second = tile >= args.first_tiles;
         const OperandArgs& operand = args.operand[second];
@@ -36,18 +35,20 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
             source += batch_offset(operand.batch, operand.source_batch_stride, batch);
             target += batch_offset(operand.batch, operand.target_batch_stride, batch);
         }
+        // Where the first tile lies is worked out while the predecessor still runs.
+        const auto wait = [&] {
+            if (tile == blockIdx.x) device::wait_for_predecessor();
+        };
         if (operand.path == Path::gather) {
+            wait();
             pack_gathered(operand, index, source, target, shared);
         } else if constexpr (RowsUnit<From, To>::kUsable) {
-            using Unit = RowsUnit<From, To>;
-            const bool one = operand.tile_units == kThreads;
+            const RowsTile<From, To> rows(operand, static_cast<unsigned>(index), source, target);
+            wait();
             if (operand.path == Path::aligned_rows) {
-                one ? pack_rows<From, To, true, 1>(operand, index, source, target)
-                    : pack_rows<From, To, true, Unit::kInFlight>(operand, index, source, target);
+                rows.template pack<true>();
             } else {
-                one ? pack_rows<From, To, false, 1>(operand, index, source, target)
-                    : pack_rows<From, To, false, Unit::kInFlightUnaligned>(operand, index, source,
-                                                                           target);
+                rows.template pack<false>();
             }
         }
     }
@@ -58,23 +59,30 @@ template <class From, class To>
 void choose_path(OperandArgs& args) {
     using Unit = RowsUnit<From, To>;
     if (args.batch.count == 0 || args.outer == 0 || args.inner == 0) return;
-    if (Unit::kUsable && (args.source_inner_stride == 1 || args.inner == 1)) {
-        if (args.outer == 1) args.source_outer_stride = args.target_outer_stride = 0;
+    const std::int64_t units = divide_up(args.inner, Unit::kElements);
+    // From behind a row's last unit to the next row, where there is one.
+    const auto skip = [&](std::int64_t stride, std::size_t size) {
+        const std::int64_t elements = stride - units * Unit::kElements;
+        return args.outer > 1 ? elements * static_cast<int>(size) : 0;
+    };
+    const std::int64_t source_skip = skip(args.source_outer_stride, sizeof(From));
+    const std::int64_t target_skip = skip(args.target_outer_stride, sizeof(To));
+    const auto fits = [](std::int64_t number) { return number == static_cast<int>(number); };
+    if (Unit::kUsable && (args.source_inner_stride == 1 || args.inner == 1) && fits(args.outer) &&
+        fits(units) && fits(source_skip) && fits(target_skip)) {
         bool aligned = reinterpret_cast<std::uintptr_t>(args.source) % Unit::kReadBytes == 0 &&
-                       args.source_outer_stride % Unit::kElements == 0;
+                       source_skip % Unit::kReadBytes == 0;
         for (int dim = 0; dim < args.batch.rank; ++dim) {
             aligned = aligned && args.source_batch_stride[dim] % Unit::kElements == 0;
         }
         args.path = aligned ? Path::aligned_rows : Path::rows;
-        args.units = divide_up(args.inner, Unit::kElements);
-        args.source_skip = args.source_outer_stride * static_cast<int>(sizeof(From)) -
-                           args.units * Unit::kReadBytes;
-        args.target_skip = (args.target_outer_stride - args.units * Unit::kElements) *
-                           static_cast<int>(sizeof(To));
-        args.last_bytes = static_cast<int>(args.inner - (args.units - 1) * Unit::kElements) *
+        args.units = static_cast<int>(units);
+        args.source_skip = static_cast<int>(source_skip);
+        args.target_skip = static_cast<int>(target_skip);
+        args.last_bytes = static_cast<int>(args.inner - (units - 1) * Unit::kElements) *
                           static_cast<int>(sizeof(From));
-        args.units_inverse =
-            static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, args.units));
+        args.by_units = device::Divisor(units);
+        args.units_inverse = static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, units));
     } else {
         using Tile = GatherTile<From, To>;
         args.path = Path::gather;
@@ -104,6 +112,7 @@ void spread_rows(KernelArgs& args) {
         o.tile_units = kThreads * static_cast<int>(std::min<std::int64_t>(
                                       std::min(of_a_thread, most), divide_up(in_batch, kThreads)));
         o.tiles = divide_up(in_batch, o.tile_units);
+        o.last_units = static_cast<int>(in_batch - (o.tiles - 1) * o.tile_units);
     }
 }
 
