@@ -43,12 +43,14 @@ __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory
     ptx::fence_barrier_init();
 }
 
-// Behind this the block's barriers, or the cluster's, can be used.
+// Behind this the block's barriers, or the cluster's, can be used. Each role comes here by itself,
+// which __syncthreads() is not made for.
+template <class Policy>
 __device__ __forceinline__ void meet(const Params& params) {
     if (params.cluster_log2 > 0 || params.split.in_cluster) {
         ptx::meet_cluster();  // the fence has published the barriers
     } else {
-        __syncthreads();
+        ptx::named_barrier(0, Policy::kThreads);
     }
 }
 
@@ -56,7 +58,7 @@ __device__ __forceinline__ void meet(const Params& params) {
 // predecessor by itself. False: there is nothing to do.
 template <class Policy>
 __device__ __forceinline__ bool await_start(const Params& params) {
-    meet(params);
+    meet<Policy>(params);
     device::wait_for_predecessor();
     device::release_successor();
     if constexpr (Policy::kHalves) return halves::wanted(params.args.run_if);
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
                 if constexpr (Policy::kHalves) {
                     return await_start<Policy>(params);
                 } else {
-                    meet(params);
+                    meet<Policy>(params);
                     return true;
                 }
             });
