@@ -43,14 +43,13 @@ __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory
     ptx::fence_barrier_init();
 }
 
-// Behind this the block's barriers, or the cluster's, can be used. Each role comes here by itself,
-// which __syncthreads() is not made for.
+// Behind this the block's barriers, or the cluster's, can be used.
 template <class Policy>
 __device__ __forceinline__ void meet(const Params& params) {
     if (params.cluster_log2 > 0 || params.split.in_cluster) {
         ptx::meet_cluster();  // the fence has published the barriers
     } else {
-        ptx::named_barrier(0, Policy::kThreads);
+        ptx::named_barrier_of_roles(0, Policy::kThreads);
     }
 }
 

@@ -20,6 +20,11 @@ __device__ __forceinline__ void named_barrier(int index, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(index), "r"(threads) : "memory");
 }
 
+// The same where not all of them come by the same instruction: bar.sync is for those that do.
+__device__ __forceinline__ void named_barrier_of_roles(int index, int threads) {
+    asm volatile("barrier.sync %0, %1;" ::"r"(index), "r"(threads) : "memory");
+}
+
 // Counts as having come there, without waiting for the others.
 __device__ __forceinline__ void arrive_at_named_barrier(int index, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(index), "r"(threads) : "memory");
