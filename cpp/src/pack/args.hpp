@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/device/divisor.hpp"
+#include "kernels/device/fast_divisor.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::pack {
@@ -36,7 +36,7 @@ struct OperandArgs {
     int units = 0, source_skip = 0, target_skip = 0;
     int tile_units = 0, last_units = 0;  // last_units: of the last tile
     int last_bytes = 0;                  // of the source, in a row's last unit
-    device::Divisor by_units;
+    device::FastDivisor by_units;
     std::uint32_t units_inverse = 0;  // 2^31 / units, rounded up
 
     // Path::gather

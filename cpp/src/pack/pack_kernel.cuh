@@ -81,7 +81,7 @@ void choose_path(OperandArgs& args) {
         args.target_skip = static_cast<int>(target_skip);
         args.last_bytes = static_cast<int>(args.inner - (units - 1) * Unit::kElements) *
                           static_cast<int>(sizeof(From));
-        args.by_units = device::Divisor(units);
+        args.by_units = device::FastDivisor(units);
         args.units_inverse = static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, units));
     } else {
         using Tile = GatherTile<From, To>;

@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/tile_scheduler.cuh"
 
 #include "../check.hpp"
@@ -11,13 +12,14 @@ using namespace tcgemm;
 
 namespace {
 
-TEST(a_divisor_divides_as_the_processor_does) {
+template <class Divisor>
+void check_divisor() {
     constexpr std::uint32_t kMost = 0x7fffffff;
     for (const std::int64_t by :
          {1,     2,     3,       5,          7,          8,          9,          10,
           11,    13,    127,     128,        129,        132,        641,        65535,
           65536, 65537, 1000003, 0x3fffffff, 0x40000000, 0x40000001, 0x7ffffffe, 0x7fffffff}) {
-        const device::Divisor divisor(by);
+        const Divisor divisor(by);
         const auto check = [&](std::int64_t n) {
             if (n < 0 || n > kMost) return;
             CHECK_EQ(divisor.divide(static_cast<std::uint32_t>(n)), n / by);
@@ -29,7 +31,12 @@ TEST(a_divisor_divides_as_the_processor_does) {
         }
         for (int beside = 0; beside < 5; ++beside) check(kMost - beside);
     }
-    CHECK_EQ(device::Divisor().divide(kMost), kMost);
+    CHECK_EQ(Divisor().divide(kMost), kMost);
+}
+
+TEST(a_divisor_divides_as_the_processor_does) {
+    check_divisor<device::Divisor>();
+    check_divisor<device::FastDivisor>();
 }
 
 template <class Index>

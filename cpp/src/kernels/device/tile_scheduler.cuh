@@ -16,11 +16,13 @@ struct Tile {
 
 // tiles_m x tiles_n tiles in each of `slices` matrices, walked in bands of `band` tile rows, column
 // by column: W blocks at work together touch about `band` rows and W / band columns of tiles.
-class TileScheduler {
+// Divisor: one of device/divisor.hpp or device/fast_divisor.hpp.
+template <class Divisor>
+class BasicTileScheduler {
    public:
-    TileScheduler() = default;
-    TileScheduler(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t slices,
-                  std::int64_t band)
+    BasicTileScheduler() = default;
+    BasicTileScheduler(std::int64_t tiles_m, std::int64_t tiles_n, std::int64_t slices,
+                       std::int64_t band)
         : tiles_m_(static_cast<int>(tiles_m)),
           tiles_n_(static_cast<int>(tiles_n)),
           slices_(slices),
@@ -33,7 +35,7 @@ class TileScheduler {
     TCGEMM_HOST_DEVICE int tiles_m() const { return tiles_m_; }
     TCGEMM_HOST_DEVICE int tiles_n() const { return tiles_n_; }
     TCGEMM_HOST_DEVICE std::int64_t count() const {
-        return slices_ * static_cast<std::int64_t>(per_slice());
+        return slices_ * (static_cast<std::int64_t>(tiles_m_) * tiles_n_);
     }
     TCGEMM_HOST_DEVICE unsigned per_slice() const {
         return static_cast<unsigned>(tiles_m_) * static_cast<unsigned>(tiles_n_);
@@ -43,12 +45,11 @@ class TileScheduler {
     // Index: unsigned where count() fits 31 bits, else std::int64_t, which takes a long division.
     template <class Index>
     TCGEMM_HOST_DEVICE Tile tile(Index index) const {
+        constexpr bool kShort = sizeof(Index) == 4;
+        const Index tiles = static_cast<Index>(tiles_m_) * static_cast<Index>(tiles_n_);
         Index slice = 0;
-        if (slices_ > 1) {
-            slice = sizeof(Index) == 4 ? slice_of(static_cast<unsigned>(index))
-                                       : index / static_cast<Index>(per_slice());
-        }
-        const auto in_slice = static_cast<unsigned>(index - slice * per_slice());
+        if (slices_ > 1) slice = kShort ? slice_of(static_cast<unsigned>(index)) : index / tiles;
+        const auto in_slice = static_cast<unsigned>(index - slice * (kShort ? per_slice() : tiles));
         const unsigned first_row = by_band_.divide(in_slice) * band_;
         const unsigned in_band = in_slice - first_row * tiles_n_;
         const unsigned rows_left = tiles_m_ - first_row;
@@ -64,5 +65,6 @@ class TileScheduler {
     int band_ = 1;  // rows of tiles
     Divisor by_slice_, by_band_, by_rows_, by_last_rows_;
 };
+using TileScheduler = BasicTileScheduler<Divisor>;
 
 }  // namespace tcgemm::device

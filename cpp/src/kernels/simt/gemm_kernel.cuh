@@ -236,17 +236,17 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             load_b.store(shared.b[stage]);
             __syncthreads();
         };
+        std::int64_t tiles = (k_left + Policy::kBlockK - 1) / Policy::kBlockK;
         int unpromoted = 0;  // k-tiles that `tile` holds
         [[maybe_unused]] std::int64_t k_block = k0 / kPromotedK;
         load();
         store(0);
-        for (int stage = 0; k_left > -Policy::kBlockK; stage ^= 1) {
+        for (int stage = 0; tiles > 0; --tiles, stage ^= 1) {
             load();
             tile.multiply(shared.a[stage], shared.b[stage]);
             store(stage ^ 1);
             if constexpr (kPromotes) {
-                const bool is_last = k_left <= -Policy::kBlockK;
-                if (++unpromoted == kPromotedTiles || is_last) {
+                if (++unpromoted == kPromotedTiles || tiles == 1) {
                     unpromoted = 0;
                     if constexpr (kIsScaled<Numbers>) {
                         promoted.take_scaled(tile, epilogue.in_batch(args.batch, batch), row0, col0,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
@@ -14,6 +15,7 @@
 
 namespace tcgemm::sm90_wgmma {
 
+using Scheduler = device::BasicTileScheduler<device::FastDivisor>;
 inline constexpr int kBatchDims = 3;  // that a tensor map has room for
 
 // How a block's tile of A or B comes into shared memory: in boxes side by side along m or n. What
@@ -49,7 +51,7 @@ struct KSplit {
     std::uint64_t epoch = 0;     // what a flag is set to; differs from launch to launch
     float4* partials = nullptr;
     std::uint64_t* flags = nullptr;
-    device::Divisor by_shares;
+    device::FastDivisor by_shares;
 };
 inline constexpr int kMaxParts = 128;
 // Two columns of each of two rows of a thread, in all lanes of a warp.
@@ -80,9 +82,9 @@ struct Params {
     int batch_mask_c[kBatchDims] = {};  // as in BoxPlan
     GemmArgs args;
     epilogue::Linear<float> epilogue;
-    device::TileScheduler scheduler;  // of clusters: one tile, or two of rows
+    Scheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
-    device::Divisor by_parts, by_batch[kBatchDims];  // split.count, args.batch.extent
+    device::FastDivisor by_parts, by_batch[kBatchDims];  // split.count, args.batch.extent
     int k_blocks = 0;
     int n_step = 0;           // columns of D from tile to tile: block_n, or less
     int width = 0;            // the most that a tile has

@@ -153,13 +153,13 @@ class WorkList {
     // Where a part of a tile, counted through all matrices, is in the list: the parts of a matrix
     // lie behind each other.
     __device__ unsigned index_of(unsigned tile, unsigned part) const {
-        const device::TileScheduler& scheduler = params_.scheduler;
+        const Scheduler& scheduler = params_.scheduler;
         const unsigned behind = scheduler.slice_of(tile) * (params_.split.count - 1) + part;
         return tile + behind * scheduler.per_slice();
     }
 
     __device__ Work decode(unsigned index) const {
-        const device::TileScheduler& scheduler = params_.scheduler;
+        const Scheduler& scheduler = params_.scheduler;
         const device::Tile tile = scheduler.tile(index);
         Work work;
         const int tile_m = (tile.m << params_.cluster_log2) + rank_;

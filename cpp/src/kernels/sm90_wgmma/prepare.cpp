@@ -270,9 +270,9 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
 
     params.scheduler = {arrangement.clusters_m, arrangement.tiles_n, args.batch.count * parts,
                         kBandClusters};
-    params.by_parts = device::Divisor(parts);
+    params.by_parts = device::FastDivisor(parts);
     for (int dim = 0; dim < args.batch.rank; ++dim) {
-        params.by_batch[dim] = device::Divisor(args.batch.extent[dim]);
+        params.by_batch[dim] = device::FastDivisor(args.batch.extent[dim]);
     }
 
     params.work_count = static_cast<unsigned>(params.scheduler.count());
@@ -286,7 +286,7 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
         KSplit& split = params.split;
         split.shares = layout.shares;
         split.share_pieces = layout.share_pieces;
-        split.by_shares = device::Divisor(layout.shares);
+        split.by_shares = device::FastDivisor(layout.shares);
         split.epoch = next_epoch();
         split.flags = static_cast<std::uint64_t*>(args.workspace);
         split.partials =
