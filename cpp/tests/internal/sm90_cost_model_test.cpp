@@ -255,6 +255,27 @@ TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
     }
 }
 
+// 65 rows of tiles: the row of idle tiles that pairs of blocks need costs less than B read twice.
+TEST(an_odd_number_of_rows_of_many_tiles_is_loaded_in_pairs) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        CHECK(best(mode, problem(mode, {8193, 8192, 8192})).shares_b);
+        CHECK(
+            !best(mode, problem(mode, {8192, 8192, 8192})).shares_b);  // pairs without being asked
+        CHECK(!best(mode, problem(mode, {1025, 1024, 1024})).shares_b);  // few tiles
+    }
+}
+
+// Rows of odd length: the copy engine takes neither A and B nor D.
+TEST(b_of_odd_rows_is_packed_as_it_lies_unless_tiles_must_be_narrower) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        for (const std::int64_t size : {255, 1023, 1025, 2047, 4095, 8191}) {
+            CHECK(!best(mode, problem(mode, {size, size, size})).packs_b_k_major);
+        }
+    }
+}
+
 // What each tile takes besides its k-blocks does not shrink with its columns.
 TEST(tall_products_of_a_short_k_have_no_tiles_wider_than_d) {
     for (const Mode& mode : modes()) {

@@ -14,6 +14,9 @@ inline constexpr double kBytesPerUs = 4.2e6,
                         kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
+// To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
+// much longer a k-block takes then at least.
+inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
@@ -30,11 +33,13 @@ inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-inline constexpr double kTransposePasses = 1.5;  // over B, more than packing it as it lies
-inline constexpr double kPackedAlongN = 1.1;     // of a k-block's time: B packed as it lies
+// Packing B with contiguous k, more than as it lies: at least, and passes over it.
+inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
+inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
-inline constexpr double kHoldsUp = 1.3;  // what a consumer stores itself: the other one's wgmma
+// What a consumer stores itself, an element at a time: the other one's wgmma. Rows hold up nothing.
+inline constexpr double kHoldsUp = 1.3;
 inline constexpr int kLargeM = 128;
 inline constexpr int kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
@@ -67,6 +72,13 @@ inline double load_us(int rows, int columns, int cluster, const Forms& forms) {
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
                             const Schedule& schedule) {
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
+}
+
+// Whether pairs of blocks could gain what a row of idle tiles costs.
+inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
+                       const ValidProblem& problem, const Schedule& schedule) {
+    return row.tile.block_n >= kLeastPairedN && schedule.split_k == 1 &&
+           arrangement.tiles() * problem.batch_count() >= kManyTiles;
 }
 
 // `row` for tiles of `columns`, in a ring like `ring`.
@@ -113,6 +125,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement.cluster, forms);
     row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
     row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
+    if (arrangement.cluster == 1 && could_pair(of_whole_tiles, arrangement, problem, chosen)) {
+        const double bytes = ring.bytes_a + (columns + beside) * double{kRowBytes};
+        row.k_block_us = std::max(row.k_block_us * kUnpaired, bytes / kUnpairedBytesPerUs);
+    }
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -140,10 +156,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                                                     d.row_stride, d.col_stride))) {
         // hidden behind the next tile, or part of tile_us
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
-        const double rows_us =
-            kRowsUs * elements * size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
+        const double rows_us = kRowsUs * row.tile.block_m * of_whole_tiles.tile.block_n *
+                               size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += rows_us;
-        busy = row.ping_pong ? busy * (waves > 1 ? kHoldsUp : 1) + rows_us : busy + waves * rows_us;
+        busy += (row.ping_pong ? 1 : waves) * rows_us;
     } else {
         store_us += elements * kElementsUs;
         busy = row.ping_pong ? busy * kHoldsUp : busy + waves * elements * kElementsUs;
@@ -179,7 +195,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double sm_us = std::max(0.0, bytes / busy_sms - kRingBytes) / kSmBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
-    if (chosen.packs_b_k_major) schedule.cost_us += b_bytes * kTransposePasses / kBytesPerUs;
+    if (chosen.packs_b_k_major) {
+        schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / kBytesPerUs;
+    }
     if (row.halves) {
         schedule.cost_us += halves::kUs + (a_bytes + b_bytes) * halves::kPasses / kBytesPerUs;
     }
@@ -298,7 +316,10 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     // Where L2 is the limit, pairs of blocks may pay that do not otherwise.
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
-        if (!forms.cross_sectors()) return schedule;
+        const Arrangement arrangement = arrange(its_row, problem, device, schedule);
+        if (!forms.cross_sectors() && !could_pair(its_row, arrangement, problem, schedule)) {
+            return schedule;
+        }
         form.shares_b = true;
         return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
     };

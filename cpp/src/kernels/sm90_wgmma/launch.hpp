@@ -45,6 +45,9 @@ constexpr RowInfo row_info() {
             Row::tile_us};
 }
 
+// From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.
+inline constexpr int kManyTiles = 512, kLeastPairedN = 128;
+
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
 // was chosen counts: the parts of K and the columns of tiles.
 struct Arrangement {

@@ -171,13 +171,12 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // an H200 it gains up to 1 % where blocks go through many tiles, and up to 15 % where two rows
     // of tiles wait for B from memory; elsewhere it loses up to 2 %, and up to 26 % where K is
     // split. `shares_b`: L2 is the limit.
-    constexpr int kManyTiles = 512;
     const bool has_pairs = tiles_m % 2 == 0;
     const bool gains = schedule.split_k > 1  ? false
                        : schedule.shares_b   ? tiles_m > 1
                        : tiles >= kManyTiles ? has_pairs
                                              : tiles_m == 2 && tile.block_m == kMmaM;
-    if (gains && tile.block_n >= 128) result.cluster = 2;
+    if (gains && tile.block_n >= kLeastPairedN) result.cluster = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
     if (m <= kMmaM && batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
