@@ -10,8 +10,10 @@
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
-inline constexpr double kBytesPerUs = 4.2e6,
-                        kSmBytesPerUs = 3.2e4;  // of memory; to an SM, at least
+inline constexpr double kBytesPerUs = 4.2e6;  // of memory
+// Of it to an SM that has one block: the first bytes, and all. And to one that has two, behind what
+// their rings hold at once.
+inline constexpr double kFirstBytesUs = 0.7, kAloneBytesPerUs = 9e4, kSharedBytesPerUs = 3.2e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
@@ -191,8 +193,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     Schedule schedule = chosen;
     // What goes beyond a ring of stages comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
-    const double busy_sms = std::min(tiles / row.blocks_per_sm, sms);
-    const double sm_us = std::max(0.0, bytes / busy_sms - kRingBytes) / kSmBytesPerUs;
+    const double sm_bytes = bytes / std::min(tiles / row.blocks_per_sm, sms);
+    const double sm_us = sm_bytes <= kRingBytes   ? 0
+                         : row.blocks_per_sm == 1 ? kFirstBytesUs + sm_bytes / kAloneBytesPerUs
+                                                  : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
     if (chosen.packs_b_k_major) {
