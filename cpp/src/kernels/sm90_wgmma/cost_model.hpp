@@ -11,9 +11,9 @@ namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
 inline constexpr double kBytesPerUs = 4.2e6;  // of memory
-// Of it to an SM that has one block: the first bytes, and all. And to one that has two, behind what
-// their rings hold at once.
-inline constexpr double kFirstBytesUs = 0.7, kAloneBytesPerUs = 9e4, kSharedBytesPerUs = 3.2e4;
+// Of it to an SM that has one block, of operands larger than its ring. And to one that has two, of
+// what their rings do not hold at once.
+inline constexpr double kAloneBytesPerUs = 7.25e4, kSharedBytesPerUs = 3.2e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
@@ -195,7 +195,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     // others are idle.
     const double sm_bytes = bytes / std::min(tiles / row.blocks_per_sm, sms);
     const double sm_us = sm_bytes <= kRingBytes   ? 0
-                         : row.blocks_per_sm == 1 ? kFirstBytesUs + sm_bytes / kAloneBytesPerUs
+                         : row.blocks_per_sm == 1 ? sm_bytes / kAloneBytesPerUs
                                                   : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
     schedule.cost_us =
         row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
