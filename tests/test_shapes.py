@@ -266,6 +266,22 @@ def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
     assert accepted > 0
 
 
+def test_many_tiles_in_an_odd_number_of_rows(lab, mode, rng, monkeypatch):
+    """More tiles than the GPU computes at once several times over, which pairs of blocks load: the
+    last row of tiles has no other half. By every kernel."""
+    m, n, k = (2305, 3592, 40) if lab.on_gpu else (65, 72, 24)  # 19 x 29 tiles of 128 x 128
+    rows = [*range(0, m, 97), *range(m - 9, m)]
+    accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        a, b = data.integers(rng, mode, (m, k), (k, n))
+        try:
+            lab.check(mode, a, b, expect="exact", rows=rows)
+        except tcgemm.NoKernelError:
+            continue
+        accepted += 1
+    assert accepted > 0
+
+
 def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
     """Where D has few more rows than a tile and many columns, a kernel may compute D^T = B^T A^T
     and store it transposed; C comes in likewise. Tiles are as narrow as fills the GPU, as where D

@@ -266,8 +266,8 @@ TEST(an_odd_number_of_rows_of_many_tiles_is_loaded_in_pairs) {
     }
 }
 
-// Rows of odd length: the copy engine takes neither A and B nor D.
-TEST(b_of_odd_rows_is_packed_as_it_lies_unless_tiles_must_be_narrower) {
+// Rows of odd length: the copy engine takes none of A, B and D.
+TEST(b_of_odd_rows_is_packed_as_it_lies) {
     for (const Mode& mode : modes()) {
         if (mode.accumulate != Accumulate::fp32) continue;
         for (const std::int64_t size : {255, 1023, 1025, 2047, 4095, 8191}) {

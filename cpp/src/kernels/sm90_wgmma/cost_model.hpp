@@ -11,8 +11,8 @@ namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
 inline constexpr double kBytesPerUs = 4.2e6;  // of memory
-// Of it to an SM that has one block, of operands larger than its ring. And to one that has two, of
-// what their rings do not hold at once.
+// Of it, where rows lie megabytes apart, to an SM that has one block and reads more than its ring
+// holds. And to one that has two, of what their rings do not hold at once.
 inline constexpr double kAloneBytesPerUs = 7.25e4, kSharedBytesPerUs = 3.2e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
@@ -35,7 +35,7 @@ inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-// Packing B with contiguous k, more than as it lies: at least, and passes over it.
+// Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
@@ -76,10 +76,12 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
-// Whether pairs of blocks could gain what a row of idle tiles costs.
+// Whether tiles that are not loaded in pairs could be, and that may gain what a row of idle tiles
+// costs.
 inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
                        const ValidProblem& problem, const Schedule& schedule) {
-    return row.tile.block_n >= kLeastPairedN && schedule.split_k == 1 &&
+    return arrangement.cluster == 1 && arrangement.clusters_m > 1 && schedule.split_k == 1 &&
+           row.tile.block_n >= kLeastPairedN &&
            arrangement.tiles() * problem.batch_count() >= kManyTiles;
 }
 
@@ -127,8 +129,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement.cluster, forms);
     row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
     row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
-    if (arrangement.cluster == 1 && could_pair(of_whole_tiles, arrangement, problem, chosen)) {
-        const double bytes = ring.bytes_a + (columns + beside) * double{kRowBytes};
+    if (could_pair(of_whole_tiles, arrangement, problem, chosen)) {
+        const double bytes =
+            row.blocks_per_sm * (ring.bytes_a + (columns + beside) * double{kRowBytes});
         row.k_block_us = std::max(row.k_block_us * kUnpaired, bytes / kUnpairedBytesPerUs);
     }
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -191,7 +194,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         if (arrangement.cluster == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
     }
     Schedule schedule = chosen;
-    // What goes beyond a ring of stages comes at the rate of one SM. Blocks may share SMs although
+    // More than a ring of stages holds comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
     const double sm_bytes = bytes / std::min(tiles / row.blocks_per_sm, sms);
     const double sm_us = sm_bytes <= kRingBytes   ? 0
@@ -317,7 +320,7 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const auto cheaper = [](const Schedule& one, const Schedule& other) {
         return other.cost_us < one.cost_us ? other : one;
     };
-    // Where L2 is the limit, pairs of blocks may pay that do not otherwise.
+    // Where L2 is the limit, or rows of many tiles are odd in number, pairs of blocks may pay.
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
         const Arrangement arrangement = arrange(its_row, problem, device, schedule);
