@@ -249,10 +249,12 @@ def test_c_of_more_tiles_than_blocks(lab, mode, rng, monkeypatch):
 def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
     """The last tiles have a few rows or columns, and an odd number of rows of tiles may be loaded
     by pairs of blocks; rows of operands begin amid sectors of L2. By every kernel."""
-    n, k = (1544, 136) if lab.on_gpu else (72, 24)
+    k = 136 if lab.on_gpu else 24
+    # Of the last 19 x 29 tiles of 128 x 128: many to the cost model, which pairs an odd row too.
+    of_gpu = ((1160, 1544), (1288, 1544), (1317, 1544), (2305, 3592))
     accepted = 0
     for _ in lab.force_each(monkeypatch):
-        for m in (1160, 1288, 1317) if lab.on_gpu else (40, 65):
+        for m, n in of_gpu if lab.on_gpu else ((40, 72), (65, 72)):
             rows = [*range(0, m, 31), *range(m - 9, m)]
             a, b = data.integers(rng, mode, (m, k), (k, n))
             how = {"expect": "exact", "rows": rows}
@@ -263,22 +265,6 @@ def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
             turned = {"a": Layout("col", pad=8, align=16), "b": Layout("col", pad=8, align=16)}
             lab.check(mode, a, b, layouts=turned, **how)
             accepted += 1
-    assert accepted > 0
-
-
-def test_many_tiles_in_an_odd_number_of_rows(lab, mode, rng, monkeypatch):
-    """More tiles than the GPU computes at once several times over, which pairs of blocks load: the
-    last row of tiles has no other half. By every kernel."""
-    m, n, k = (2305, 3592, 40) if lab.on_gpu else (65, 72, 24)  # 19 x 29 tiles of 128 x 128
-    rows = [*range(0, m, 97), *range(m - 9, m)]
-    accepted = 0
-    for _ in lab.force_each(monkeypatch):
-        a, b = data.integers(rng, mode, (m, k), (k, n))
-        try:
-            lab.check(mode, a, b, expect="exact", rows=rows)
-        except tcgemm.NoKernelError:
-            continue
-        accepted += 1
     assert accepted > 0
 
 

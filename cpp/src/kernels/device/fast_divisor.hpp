@@ -4,32 +4,26 @@
 
 #include <cstdint>
 
-#include "kernels/gemm_args.hpp"
+#include "kernels/device/divisor.hpp"
 
 namespace tcgemm::device {
 
 class FastDivisor {
    public:
     FastDivisor() = default;  // by 1
-    // From 1 to 2^31 - 1.
-    explicit FastDivisor(std::int64_t by) {
-        while (std::int64_t{1} << shift_ < by) ++shift_;
-        const std::uint64_t power = std::uint64_t{1} << (31 + shift_);
-        multiplier_ = static_cast<std::uint32_t>((power + static_cast<std::uint64_t>(by) - 1) / by);
-    }
+    explicit FastDivisor(std::int64_t by) : by_(by) {}
 
     // n / by, rounded down. n < 2^31.
     TCGEMM_HOST_DEVICE std::uint32_t divide(std::uint32_t n) const {
 #if defined(__CUDA_ARCH__)
-        return __umulhi(2 * n, multiplier_) >> shift_;
+        return __umulhi(2 * n, by_.multiplier) >> by_.log2;
 #else
-        return static_cast<std::uint32_t>((std::uint64_t{n} * multiplier_ >> 31) >> shift_);
+        return static_cast<std::uint32_t>((std::uint64_t{n} * by_.multiplier >> 31) >> by_.log2);
 #endif
     }
 
    private:
-    int shift_ = 0;
-    std::uint32_t multiplier_ = 1u << 31;  // 2^(31 + shift) / by, rounded up
+    Reciprocal by_;
 };
 
 }  // namespace tcgemm::device
