@@ -1,11 +1,16 @@
 // The public interface end to end, on the CPU and, where there is one, on the first GPU.
 #include "tcgemm/plan.hpp"
 
+#include <cfenv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <thread>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "check.hpp"
 #include "tcgemm/tcgemm.hpp"
@@ -103,6 +108,28 @@ TEST(alpha_and_beta_follow_blas) {
     CHECK((d == std::vector<float>(4)));  // both round to 0 in FP32: neither A nor C is read
     gemm(p, Device::cpu(), {a.data(), b.data(), nullptr, d.data()}, {nan, 0});
     for (const float value : d) CHECK(std::isnan(value));
+}
+
+// Rounding upwards, and on x86-64 with subnormals flushed to zero and traps for overflow.
+TEST(the_callers_floating_point_settings_do_not_reach_alpha_and_beta) {
+    const GemmProblem p = row_major(1, 1, 1);
+    const float one = 1e30f, nan = std::numeric_limits<float>::quiet_NaN();
+    const auto with = [&](const float* a, GemmScalars scalars) {
+        float d = -1;
+        std::fenv_t callers;
+        std::fegetenv(&callers);
+        std::fesetround(FE_UPWARD);
+#if defined(__SSE2__)
+        _mm_setcsr((_mm_getcsr() | 0x8040) & ~0x0400u);
+#endif
+        gemm(p, Device::cpu(), {a, &one, &one, &d}, scalars);
+        std::fesetenv(&callers);
+        return d;
+    };
+    CHECK_EQ(with(&nan, {1e-46, 0.0}), 0.0f);  // what FP32 rounds to 0 is 0: A is not read
+    CHECK_EQ(with(&one, {0.0, 1e-40}), 1e30f * 1e-40f);
+    CHECK(with(&one, {1e-40, 0.0}) > 1e38f);  // 1e60, out of range, times a subnormal factor
+    CHECK(std::isinf(with(&one, {1e300, 0.0})));
 }
 
 TEST(refuses_pointers_before_it_writes) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/floating_point.hpp"
 #include "dispatch/select.hpp"
 #include "kernels/operand_form.hpp"
 #include "pack/halves.hpp"
@@ -139,6 +140,7 @@ struct Plan::Impl {
 
 Plan::Impl::Impl(const GemmProblem& problem, Device on)
     : valid(ValidProblem::check(problem)), device(on) {
+    const DefaultFloatingPoint environment;  // of the cost models: the same choice everywhere
     const DeviceProperties& props = properties(device);
     const Forced& forced = forced_by_environment();
     if (valid.empty()) {
@@ -346,6 +348,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
                void* workspace, std::size_t workspace_bytes) const {
     const Impl& plan = *impl_;
     if (plan.valid.empty()) return;
+    const DefaultFloatingPoint environment;  // alpha and beta are rounded here
     GemmPointers p = pointers;
     if (plan.valid.transposed()) {
         std::swap(p.a, p.b);

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cfenv>
 #include <cstdlib>
 #include <limits>
 #include <new>
 #include <string>
+#include <utility>
 
+#include "core/floating_point.hpp"
 #include "core/math.hpp"
 #include "kernels/host/thread_pool.hpp"
 #include "tcgemm/error.hpp"
@@ -33,22 +34,6 @@ constexpr double kWorkPerThread = 1e6;
 constexpr int64_t kBlocksPerSlab = 32;
 // Slabs that are summed side by side before they are added to the total: bounds the memory.
 constexpr int64_t kSlabsPerThread = 8;
-
-// Rounding to nearest and subnormals, whatever the calling thread has set (flush to zero, another
-// rounding); gives it back its own settings and flags.
-class DefaultFloatingPoint {
-   public:
-    DefaultFloatingPoint() {
-        std::fegetenv(&saved_);
-        std::fesetenv(FE_DFL_ENV);
-    }
-    ~DefaultFloatingPoint() { std::fesetenv(&saved_); }
-    DefaultFloatingPoint(const DefaultFloatingPoint&) = delete;
-    DefaultFloatingPoint& operator=(const DefaultFloatingPoint&) = delete;
-
-   private:
-    std::fenv_t saved_;
-};
 
 class Buffer {
    public:
