@@ -214,7 +214,8 @@ class Lab:
         if expect == "exact":
             verdict = oracle.judge_exact(mode, judged, want)
         else:
-            verdict = oracle.judge(mode, judged, want, alpha=alpha, k=k, gate=expect == "gate")
+            promise = mode.of_family(self.family)
+            verdict = oracle.judge(promise, judged, want, alpha=alpha, k=k, gate=expect == "gate")
         self._record(mode, run.plan.kernel, verdict)
         where = (
             f"{run.plan.kernel}: {mode.name} {tuple(a.shape)} x {tuple(b.shape)} -> "

@@ -2,16 +2,16 @@
 
 The bounds are the accuracy contract: for alpha A B + beta C0 with result C^ and exact result C,
 
-    |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|      componentwise.
+    |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|      componentwise,
 
-`hard` is the c that never fails; `gate` is the regression limit on positive data U(0, 1).
+with 3 u_acc more in c where alpha is not 1 or C0 is added. `hard` is the c that never fails; `gate` is the regression limit on positive data U(0, 1).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 U16, U32, U64 = 2.0**-11, 2.0**-24, 2.0**-53
 FLOAT_OUTPUTS = ("float16", "bfloat16", "float32", "float64")
@@ -34,6 +34,12 @@ class Mode:
         if self.is_fp8:
             return "float32"
         return "int32" if self.operand == "int8" else self.operand
+
+    def of_family(self, family: str) -> Mode:
+        """With the bound of that family: CUDA cores round an FP16 sum after every product."""
+        if family == "simt" and self.accumulator == "float16":
+            return replace(self, hard=lambda k: (k + 1) * U16)
+        return self
 
     @property
     def is_fp8(self) -> bool:

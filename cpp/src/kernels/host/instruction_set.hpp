@@ -59,7 +59,7 @@ struct ModeKernels {
     int lane_bytes;
     int k_block;        // a multiple of every lane's products
     int column_bytes;   // of k_block elements of a column of B, packed
-    bool k_splittable;  // false: each product is added to the rounded sum of all before it
+    bool k_splittable;  // false: products are added to the rounded sum of all before them
 
     // lanes = A B for a block; `scratch`: scratch_bytes(...) bytes, aligned to 64 like all buffers.
     void (*accumulate)(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,

@@ -16,6 +16,10 @@ TCGEMM_HOST_INLINE static inline void unrolled(std::integer_sequence<int, index.
     (body(std::integral_constant<int, index>{}), ...);
 }
 
+// Products that are added to a chain before it is rounded, like the step of a tensor core: what the
+// bound of FP16 sums counts on (K / 4 roundings).
+static constexpr int kChainStep = 4;
+
 // tile[Rows][Vectors * kWidth] (+)= A B. `a`: Rows lines of `lanes` lanes, kPitch apart; `b`:
 // `lanes` rows of kVectors * kWidth, of which the first Vectors * kWidth are used; `tile` has B's
 // row length. An element of A costs a broadcast for all vectors of B: B comes from the L2 cache, A
@@ -46,6 +50,12 @@ static void micro_kernel(int lanes, const typename S::Lane* a, const typename S:
                 sum[i][v] = S::multiply_add(value, row[v], sum[i][v]);
             });
         });
+        if constexpr (S::kChain) {
+            if ((lane + 1) % kChainStep == 0 || lane + 1 == lanes) {
+                each([&](auto i, auto v)
+                         TCGEMM_HOST_INLINE { sum[i][v] = S::round_sum(sum[i][v]); });
+            }
+        }
     }
     if (!S::kChain && !first) {
         each([&](auto i, auto v)

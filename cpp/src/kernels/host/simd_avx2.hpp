@@ -25,9 +25,8 @@ struct F32 {
 
 struct F16Sum : F32 {
     static constexpr bool kChain = true;
-    static Reg multiply_add(Reg a, Reg b, Reg sum) {
-        const Reg value = _mm256_fmadd_ps(a, b, sum);
-        return _mm256_cvtph_ps(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+    static Reg round_sum(Reg sum) {
+        return _mm256_cvtph_ps(_mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT));
     }
 };
 

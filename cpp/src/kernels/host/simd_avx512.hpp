@@ -31,9 +31,7 @@ struct F32 {
 
 struct F16Sum : F32 {
     static constexpr bool kChain = true;
-    static Reg multiply_add(Reg a, Reg b, Reg sum) {
-        return from_half(to_half(_mm512_fmadd_ps(a, b, sum)));
-    }
+    static Reg round_sum(Reg sum) { return from_half(to_half(sum)); }
 };
 
 struct F64 {

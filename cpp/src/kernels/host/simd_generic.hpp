@@ -6,8 +6,8 @@
 //   Element    what operands are converted to, kLaneK of them in a lane: as many products a step
 //   Reg        a register of kWidth lanes
 //   kRows, kVectors   the register tile: kRows x (kVectors * kWidth) accumulators
-//   kChain     each product is added to the final sum at once, so blocks of K cannot be summed
-//   apart
+//   kChain     products are added to the final sum at once, which round_sum() rounds every few of
+//   them: blocks of K cannot be summed apart
 #pragma once
 
 #if defined(__SSE2__)
@@ -44,14 +44,13 @@ struct Floating {
 using F32 = Floating<float>;
 using F64 = Floating<double>;
 
-// Binary16 values in float lanes; the sum is rounded to binary16 after every product. A product of
-// two such values is exact in binary32.
+// Binary16 values in float lanes; the sum is rounded to binary16 every kChainStep products. A
+// product of two such values is exact in binary32.
 struct F16Sum : F32 {
     static constexpr bool kChain = true;
     typedef std::int32_t Bits __attribute__((vector_size(16)));
 
-    static Reg multiply_add(Reg a, Reg b, Reg sum) {
-        const Reg value = sum + a * b;
+    static Reg round_sum(Reg value) {
         const Bits bits = reinterpret_cast<Bits>(value), magnitude = bits & 0x7fffffff;
         const Bits nan = magnitude > 0x7f800000;
         const Bits large = magnitude >= 0x477ff000;  // from 65520 on: Inf
