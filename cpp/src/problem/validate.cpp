@@ -1,6 +1,7 @@
 // The only validation: what it lets through, every later step trusts.
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "problem/scales.hpp"
@@ -30,10 +31,14 @@ void check_enum(Enum value, const Names& names, const char* what) {
                           ", for " + known);
 }
 
+// Of one matrix and of all batches. No memory holds as many, but strides of 0 name them; rows that
+// are packed, with up to 128 elements for one and 8 bytes each, are counted in 64 bits.
+constexpr int64_t kMaxElements = int64_t{1} << 52;
+
 int64_t multiply(int64_t x, int64_t y, const std::string& what) {
     int64_t product = 0;
-    if (__builtin_mul_overflow(x, y, &product)) {
-        throw ShapeError(what + " does not fit into 64 bits: " + str(x) + " x " + str(y));
+    if (__builtin_mul_overflow(x, y, &product) || product > kMaxElements) {
+        throw ShapeError(what + " is " + str(x) + " x " + str(y) + "; it must be at most 2^52");
     }
     return product;
 }
@@ -341,15 +346,18 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     check_alignment(p.c, "C");
     check_alignment(p.d, "D");
 
-    bool empty_batch = false;
-    for (int dim = 0; dim < p.batch_rank; ++dim) empty_batch |= p.batch_shape[dim] == 0;
-    valid.batch_count_ = empty_batch ? 0 : 1;
-    for (int dim = 0; dim < p.batch_rank && !empty_batch; ++dim) {
+    bool is_empty = p.m == 0 || p.n == 0;
+    for (int dim = 0; dim < p.batch_rank; ++dim) is_empty |= p.batch_shape[dim] == 0;
+    valid.batch_count_ = is_empty ? 0 : 1;
+    if (valid.empty()) return valid;
+    for (int dim = 0; dim < p.batch_rank; ++dim) {
         valid.batch_count_ = multiply(valid.batch_count_, p.batch_shape[dim], "number of batches");
     }
-    if (valid.empty()) return valid;
-
-    multiply(multiply(p.m, p.n, "m x n"), valid.batch_count_, "elements of D");
+    for (const auto& [rows, cols, what] : {std::tuple{p.m, p.k, "m x k, the elements of A,"},
+                                           {p.k, p.n, "k x n, the elements of B,"},
+                                           {p.m, p.n, "m x n, the elements of D,"}}) {
+        multiply(multiply(rows, cols, what), valid.batch_count_, "elements in all batches");
+    }
     footprint(p, p.a, p.m, p.k, "A");
     footprint(p, p.b, p.k, p.n, "B");
     footprint(p, p.c, p.m, p.n, "C");

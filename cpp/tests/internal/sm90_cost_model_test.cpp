@@ -453,7 +453,7 @@ TEST(only_a_b_that_is_packed_anyway_is_transposed) {
             }
         }
     }
-    CHECK(any);
+    CHECK(any || modes().empty());
 }
 
 }  // namespace

@@ -185,9 +185,16 @@ TEST(refuses_an_output_that_overlaps_itself) {
     CHECK_THROWS(LayoutError, ValidProblem::check(broadcast), "share an address");
 }
 
-TEST(refuses_what_leaves_64_bits) {
+// Also where strides of 0 name them, so that little memory holds them.
+TEST(refuses_more_elements_than_can_be_counted) {
     const auto check = [](const auto& change) { ValidProblem::check(changed(change)); };
-    CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.m = p.n = kHuge; }), "64 bits");
+    for (const auto dim : {&GemmProblem::m, &GemmProblem::n, &GemmProblem::k}) {
+        CHECK_THROWS(ShapeError, check([&](GemmProblem& p) {
+                         p.a = p.b = {p.a.dtype, 0, 0};
+                         p.*dim = kHuge;
+                     }),
+                     "must be at most 2^52");
+    }
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.a.row_stride = kHuge; }),
                  "operand A (4 x 6, row stride");
     CHECK_THROWS(ShapeError, check([](GemmProblem& p) { p.b.col_stride = -kHuge; }), "operand B");
@@ -197,6 +204,10 @@ TEST(refuses_what_leaves_64_bits) {
                  }),
                  "number of batches");
     check([](GemmProblem& p) { p.m = 0, p.a.row_stride = kHuge; });  // no element, no offset
+    check([](GemmProblem& p) {
+        p.m = 0, p.batch_rank = 2;
+        p.batch_shape[0] = p.batch_shape[1] = kHuge;
+    });
 }
 
 // Strides of bytes, whose sums leave int64 though each of them and its walk do not.
