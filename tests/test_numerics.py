@@ -250,6 +250,17 @@ def test_n11_fp16_partial_overflow(lab, mode, rng):
         assert max(splits) >= 4, f"K of 65,536 was split into no more than {max(splits)} parts"
 
 
+@pytest.mark.modes(only=lambda mode: mode.accumulator == "float16")
+@pytest.mark.parametrize("k", [3, 8, 64, 256, 1000])
+def test_many_products_that_an_fp16_sum_rounds_away(lab, mode, k):
+    """1 and then numbers just below half its last place: each rounding drops all behind the one."""
+    a = round_to(np.ones((2, k)), mode.operand)
+    for place in (0, k // 2, k - 1):
+        b = np.full((k, 3), 2.0**-11 * 0.999)
+        b[place] = 1
+        lab.check(mode, a, round_to(b, mode.operand), out_dtype="float32")
+
+
 @pytest.mark.modes(only=lambda mode: mode.compute == "float16")
 def test_n12_fp16_subnormals(lab, mode):
     for step in (2.0**-24, -(2.0**-24), 3 * 2.0**-24, 2.0**-15):
@@ -341,6 +352,17 @@ def test_n21_alpha_beta_precision(lab, mode, rng):
         result = (scaled + np.longdouble(holder(beta)) * wide(c)).astype(holder)
         assert (run.execute() == round_to(wide(result), out)).all(), out
         lab.check(mode, a, b, c, alpha=alpha, beta=beta, out_dtype=out)
+
+
+@pytest.mark.modes(only=lambda mode: mode.hard is not None)
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_few_products_with_factors(lab, mode, rng, k):
+    """The roundings of alpha and beta are as many as those of the sum, or more."""
+    a, b = (round_to(1 + rng.random(shape), mode.operand) for shape in ((50, k), (k, 40)))
+    for out in mode.outputs:
+        c = round_to(rng.uniform(-0.05, 0.05, (50, 40)), out)
+        for alpha, beta in ((1.1, 0.0), (0.1, 0.0), (1.1, 1.0), (1.0, 1.1)):
+            lab.check(mode, a, b, c, alpha=alpha, beta=beta, out_dtype=out)
 
 
 def test_default_precision_is_that_of_the_operands(lab, mode, rng):

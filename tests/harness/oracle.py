@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .formats import FORMATS, Array, bits_of, format_of, round_to, wide
-from .modes import Mode
+from .modes import U32, Mode
 
 # 64 bits of significand on x86, 11 more than the FP64 results that are judged by it.
 _LONG = np.longdouble
@@ -64,6 +64,8 @@ def _limit(want: Exact, mode: Mode, c: float, alpha: float, k: int, out: str) ->
     accumulator, target = FORMATS[mode.accumulator], FORMATS[out]
     # Roundings in the subnormal range have an absolute error, half the least number each.
     underflow = 0.5 * (abs(held(alpha, mode)) * (k + 1) + 2) * accumulator.smallest
+    if alpha != 1 or np.any(want.c0 != 0):  # alpha, its product, the addition of C
+        c += 3 * min(accumulator.unit_roundoff, U32)
     return (
         abs(held(alpha, mode)) * c * want.product_abs
         + 2 * accumulator.unit_roundoff * np.abs(want.c0)
