@@ -44,11 +44,16 @@ struct BlockKernel {
         }
     }
 
+    // Rows of a tile that are multiplied where `rows` are left.
+    static int used_rows(int rows) {
+        return rows == 1 ? 1 : rows <= S::kRows / 2 ? S::kRows / 2 : S::kRows;
+    }
+
     static void tile_of(int rows, int cols, int lanes, const Lane* a, const Lane* b, Lane* tile,
                         bool first) {
-        if (rows == 1) {
+        if (used_rows(rows) == 1) {
             tile_rows<1>(cols, lanes, a, b, tile, first);
-        } else if (rows <= S::kRows / 2) {
+        } else if (used_rows(rows) == S::kRows / 2) {
             tile_rows<S::kRows / 2>(cols, lanes, a, b, tile, first);
         } else {
             tile_rows<S::kRows>(cols, lanes, a, b, tile, first);
@@ -94,7 +99,7 @@ struct BlockKernel {
             Lane* tile = static_cast<Lane*>(lanes_out);
             for (std::int64_t i = 0; i < rows; i += S::kRows) {
                 const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
-                Pack::pack_a(a_lines, i, n, lane, lanes, a_panel, kBlockLanes);
+                Pack::pack_a(a_lines, i, n, used_rows(n), lane, lanes, a_panel, kBlockLanes);
                 const Lane* panel = b_block;
                 for (std::int64_t j = 0; j < cols; j += kTileCols) {
                     const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;

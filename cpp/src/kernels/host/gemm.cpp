@@ -18,7 +18,7 @@ namespace {
 
 using std::int64_t;
 
-constexpr std::size_t kCacheLine = 64;
+constexpr int kCacheLine = 64;  // bytes, of a vector of AVX-512 too
 
 // The packed block of B is read once for each row of register tiles, and has to stay in the L2
 // cache: 192 KiB of the 1 MiB (Zen 4 and 5, Skylake-SP) or 512 KiB (Zen 2 and 3) that a core has.
@@ -192,6 +192,24 @@ int worthwhile_threads(const GemmArgs& args, int threads) {
 }  // namespace
 
 void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
+    if (args.n < args.m && args.n <= kernels.tile_rows &&
+        args.n * kernels.lane_bytes < int64_t{kCacheLine}) {
+        // Columns that fill no vector of 64 bytes, the transposed product: rows of a register tile
+        // that are not there cost nothing.
+        GemmArgs turned = args;
+        std::swap(turned.m, turned.n);
+        std::swap(turned.a, turned.b);
+        for (MatrixView* view : {&turned.a, &turned.b, &turned.c, &turned.d}) {
+            std::swap(view->row_stride, view->col_stride);
+        }
+        ScaleArgs scales;
+        if (args.scales != nullptr) {
+            scales = *args.scales;
+            std::swap(scales.a, scales.b);
+            turned.scales = &scales;
+        }
+        return gemm(kernels, turned, threads);
+    }
     threads = worthwhile_threads(args, threads);
     const Tiling tiling(kernels, args, threads);
     const int64_t slab = kernels.k_splittable ? kernels.k_block * kBlocksPerSlab
