@@ -31,15 +31,17 @@ PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
         if (count != arguments) {
             throw py::type_error("multiply() takes " + std::to_string(arguments) + " arguments");
         }
-        const Modes modes = {
-            args[trans_a] == Py_True, args[trans_b] == Py_True, borrow(args[out_dtype]),
-            borrow(args[precision]),  borrow(args[accumulate]), borrow(args[determinism]),
-            borrow(args[overflow]),   borrow(args[a_dtype]),    borrow(args[b_dtype])};
-        Operands operands({borrow(args[a]), borrow(args[b]), borrow(args[c]), borrow(args[out]),
-                           borrow(args[scale_a]), borrow(args[scale_b]), borrow(args[scale_d])},
-                          args[stream], named_dtypes(modes));
-        const GemmScalars factors = {scalar_from_python(args[alpha], "alpha"),
-                                     scalar_from_python(args[beta], "beta")};
+        Arrays arrays = {borrow(args[a]),      borrow(args[b]),       borrow(args[c]),
+                         borrow(args[out]),    borrow(args[scale_a]), borrow(args[scale_b]),
+                         borrow(args[scale_d])};
+        const Modes modes = {args[trans_a] == Py_True, args[trans_b] == Py_True,
+                             borrow(args[out_dtype]),  borrow(args[precision]),
+                             borrow(args[accumulate]), borrow(args[determinism]),
+                             borrow(args[overflow]),   borrow(args[a_dtype]),
+                             borrow(args[b_dtype]),    take_number_scales(arrays)};
+        Operands operands(arrays, args[stream], named_dtypes(modes));
+        const GemmScalars factors = modes.scales.times(
+            {scalar_from_python(args[alpha], "alpha"), scalar_from_python(args[beta], "beta")});
         const auto prepared = prepare(operands, modes, factors);
         return execute(operands, prepared->statement, *prepared->plan, factors, nullptr);
     });
@@ -105,10 +107,10 @@ a, b, c : array, optional
     address at least as aligned.
 out : array, optional
     Where the result goes. Default: the bound `out`; without one, a new array each time.
-scale_a, scale_b, scale_d : array, optional
-    Other scales instead of the bound ones, likewise.
+scale_a, scale_b, scale_d : array or float, optional
+    Other scales instead of the bound ones, likewise; numbers instead of numbers.
 alpha, beta : float, optional
-    Other factors. `beta` other than 0 needs a plan that was made with `c`.
+    Other factors, beside scales that are numbers. `beta` other than 0 needs a plan that was made with `c`.
 stream : optional
     As in :func:`tcgemm.matmul`.
 

@@ -30,11 +30,13 @@ GemmScalars scalars(const py::object& alpha, const py::object& beta) {
 #define TCGEMM_MODES                                                                        \
     Modes {                                                                                 \
         trans_a, trans_b, out_dtype, precision, accumulate, determinism, overflow, a_dtype, \
-            b_dtype                                                                         \
+            b_dtype, take_number_scales(arrays)                                             \
     }
 
 std::unique_ptr<BoundPlan> make_plan(TCGEMM_PRODUCT_PARAMETERS) {
-    return std::make_unique<BoundPlan>(TCGEMM_ARRAYS, TCGEMM_MODES, scalars(alpha, beta), stream);
+    Arrays arrays = TCGEMM_ARRAYS;
+    const Modes modes = TCGEMM_MODES;
+    return std::make_unique<BoundPlan>(arrays, modes, scalars(alpha, beta), stream);
 }
 
 py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
@@ -51,9 +53,10 @@ py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
 }
 
 py::list explain_product(TCGEMM_PRODUCT_PARAMETERS) {
+    Arrays arrays = TCGEMM_ARRAYS;
     const Modes modes = TCGEMM_MODES;
-    const Operands operands(TCGEMM_ARRAYS, stream, named_dtypes(modes));
-    const Statement statement = state(operands, modes, scalars(alpha, beta));
+    const Operands operands(arrays, stream, named_dtypes(modes));
+    const Statement statement = state(operands, modes, modes.scales.times(scalars(alpha, beta)));
     return verdicts(statement.problem, properties(operands.compute_device()));
 }
 

@@ -29,7 +29,7 @@ bool same(const Modes& x, const Modes& y) {  // equal names of other objects are
     return x.trans_a == y.trans_a && x.trans_b == y.trans_b && x.out_dtype.is(y.out_dtype) &&
            x.precision.is(y.precision) && x.accumulate.is(y.accumulate) &&
            x.determinism.is(y.determinism) && x.overflow.is(y.overflow) &&
-           x.a_dtype.is(y.a_dtype) && x.b_dtype.is(y.b_dtype);
+           x.a_dtype.is(y.a_dtype) && x.b_dtype.is(y.b_dtype) && x.scales.any() == y.scales.any();
 }
 
 bool holds(const Facts& facts, const Operands& operands, const Modes& modes, bool reads_c,

@@ -109,9 +109,9 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
 
 BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
                      py::handle stream)
-    : arrays_(arrays), scalars_(scalars), named_(named_dtypes(modes)) {
+    : arrays_(arrays), scalars_(scalars), scales_(modes.scales), named_(named_dtypes(modes)) {
     const Operands operands(arrays, stream, named_);
-    statement_ = state(operands, modes, scalars);
+    statement_ = state(operands, modes, scales_.times(scalars));
     for (int i = 0; i < kSlots; ++i) {
         views_[i] = operands.view(static_cast<Slot>(i));
         has_[i] = operands.has(static_cast<Slot>(i));
@@ -157,8 +157,25 @@ void BoundPlan::check_layout(const Operands& operands) const {
     }
 }
 
-py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const py::object& beta,
+void BoundPlan::check_scales_are_numbers(const NumberScales& scales) const {
+    const std::tuple<const char*, bool, bool> each[] = {
+        {"scale_a", scales.a.has_value(), scales_.a.has_value()},
+        {"scale_b", scales.b.has_value(), scales_.b.has_value()},
+        {"scale_d", scales.d.has_value(), scales_.d.has_value()}};
+    for (const auto& [name, is_number, was_number] : each) {
+        if (is_number && !was_number) {
+            throw InvalidArgument(std::string(name) +
+                                  " is a number, but the plan was made without "
+                                  "one; make a plan with a number as " +
+                                  name);
+        }
+    }
+}
+
+py::object BoundPlan::run(Arrays arrays, const py::object& alpha, const py::object& beta,
                           py::handle stream) {
+    const NumberScales scales = take_number_scales(arrays);
+    check_scales_are_numbers(scales);
     Arrays used = arrays_;
     KnownViews known{};
     for (int i = 0; i < kSlots; ++i) {
@@ -171,6 +188,7 @@ py::object BoundPlan::run(const Arrays& arrays, const py::object& alpha, const p
     GemmScalars scalars = scalars_;
     if (!alpha.is_none()) scalars.alpha = scalar_from_python(alpha, "alpha");
     if (!beta.is_none()) scalars.beta = scalar_from_python(beta, "beta");
+    scalars = scales_.replaced_by(scales).times(scalars);
     if (scalars.beta != 0 && !statement_.has_c) {
         throw InvalidArgument("beta is " +
                               py::cast<std::string>(py::repr(py::float_(scalars.beta))) +

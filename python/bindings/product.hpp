@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 
+#include "factors.hpp"
 #include "operands.hpp"
 #include "shapes.hpp"
 #include "tcgemm/buffer.hpp"
@@ -22,6 +23,7 @@ struct Modes {
     py::object determinism;
     py::object overflow;
     py::object a_dtype, b_dtype;  // names or None: of operands that are given as uint8
+    NumberScales scales = {};
 };
 // What they say of arrays that are given as uint8. Throws DTypeError for an unknown name.
 NamedDTypes named_dtypes(const Modes& modes);
@@ -34,7 +36,8 @@ struct Statement {
     bool has_c = false;
 };
 
-// Throws ShapeError, DTypeError, LayoutError, InvalidArgument.
+// `scalars`: with the scales that are numbers. Throws ShapeError, DTypeError, LayoutError,
+// InvalidArgument.
 Statement state(const Operands& operands, const Modes& modes, const GemmScalars& scalars);
 
 // A statement and the plan that computes it.
@@ -48,9 +51,6 @@ std::shared_ptr<const Prepared> prepare(const Operands& operands, const Modes& m
 
 // Refuses an `out` that shares memory in a way that would spoil the result.
 void check_out_memory(const Operands& operands, bool reads_c);
-// A real number. Throws DTypeError, InvalidArgument (no double holds it); `what` is its name in the
-// message.
-double scalar_from_python(py::handle value, const char* what);
 
 // Memory that a Plan needs between its kernels, kept from run to run.
 class Workspace {
@@ -79,7 +79,7 @@ class BoundPlan {
     BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
               py::handle stream);
     // None: as bound.
-    py::object run(const Arrays& arrays, const py::object& alpha, const py::object& beta,
+    py::object run(Arrays arrays, const py::object& alpha, const py::object& beta,
                    py::handle stream);
     const tcgemm::Plan& plan() const { return *plan_; }
     DType out_dtype() const { return statement_.out_dtype; }
@@ -87,11 +87,13 @@ class BoundPlan {
 
    private:
     void check_layout(const Operands& operands) const;
+    void check_scales_are_numbers(const NumberScales& scales) const;
 
     Arrays arrays_;
     std::array<ArrayView, kSlots> views_;  // of the bound arrays, and of a new `out`
     std::array<bool, kSlots> has_{};
     GemmScalars scalars_;
+    NumberScales scales_;
     NamedDTypes named_;
     Statement statement_;
     std::shared_ptr<const tcgemm::Plan> plan_;

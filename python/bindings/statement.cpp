@@ -46,7 +46,8 @@ DType default_out_dtype(DType a, DType b, Precision precision, bool scaled) {
 
 DType out_dtype_of(const Operands& operands, const Modes& modes, Precision precision) {
     if (modes.out_dtype.is_none()) {
-        const bool scaled = operands.has(kScaleA) || operands.has(kScaleB) || operands.has(kScaleD);
+        const bool scaled = modes.scales.any() || operands.has(kScaleA) || operands.has(kScaleB) ||
+                            operands.has(kScaleD);
         return default_out_dtype(operands.view(kA).dtype, operands.view(kB).dtype, precision,
                                  scaled);
     }
@@ -55,6 +56,29 @@ DType out_dtype_of(const Operands& operands, const Modes& modes, Precision preci
     throw DTypeError("out_dtype is " + wanted +
                      "; results are float16, bfloat16, float32, float64, int32, float8_e4m3fn or "
                      "float8_e5m2: pass one of them and convert the result");
+}
+
+// Scales that are numbers go with the products that scales in memory go with; the library, which
+// sees alpha and beta only, cannot tell.
+void check_number_scales(const Operands& operands, const NumberScales& scales, Precision precision,
+                         DType out) {
+    if (!scales.any()) return;
+    const DType a = operands.view(kA).dtype, b = operands.view(kB).dtype;
+    const bool automatic = precision == Precision::automatic;
+    const bool fp8 = is_fp8(a) && is_fp8(b) && (automatic || is_fp8(precision));
+    const bool int8 = is_integer(a) && is_integer(b) && (automatic || precision == Precision::int8);
+    const char* const which = scales.a ? "scale_a" : scales.b ? "scale_b" : "scale_d";
+    if (!fp8 && !int8) {
+        throw InvalidArgument(std::string(which) + " is given, but a is " + name(a) + ", b is " +
+                              name(b) + " and precision is " + name(precision) +
+                              "; FP8 and int8 products have scales: multiply " +
+                              (scales.d ? "alpha and beta by it" : "alpha by it"));
+    }
+    if (int8 && is_integer(out)) {
+        throw InvalidArgument(std::string(which) +
+                              " is given, but the result is int32, which is exact and unscaled; "
+                              "name float16, bfloat16 or float32 as out_dtype");
+    }
 }
 
 void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
@@ -82,21 +106,6 @@ NamedDTypes named_dtypes(const Modes& modes) {
         if (out && is_fp8(*out)) named[kC] = named[kOut] = out;
     }
     return named;
-}
-
-double scalar_from_python(py::handle value, const char* what) {
-    const double number = PyFloat_AsDouble(value.ptr());
-    if (number != -1.0 || !PyErr_Occurred()) return number;
-    if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have thousands of digits
-        PyErr_Clear();
-        throw InvalidArgument(std::string(what) +
-                              " is an integer beyond the range of a float; it must be at most "
-                              "1.8e308 in magnitude");
-    }
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
-    PyErr_Clear();
-    throw DTypeError(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
-                     "; it must be a real number");
 }
 
 void check_out_layout(const ArrayView& out, const ProductShape& shape) {
@@ -147,6 +156,7 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
         product_shape(operands.view(kA), operands.view(kB), modes.trans_a, modes.trans_b);
     statement.shape = shape;
     statement.out_dtype = out_dtype_of(operands, modes, problem.precision);
+    check_number_scales(operands, modes.scales, problem.precision, statement.out_dtype);
     statement.has_c = operands.has(kC);
     if (scalars.beta != 0 && !statement.has_c) {
         throw InvalidArgument("beta is " +

@@ -23,26 +23,6 @@ def _flag(value: Any, name: str) -> bool:
     raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
 
 
-def _is_number(scale: Any) -> bool:
-    return isinstance(scale, (int, float, np.generic))
-
-
-def _factors(
-    alpha: Any, beta: Any, scale_a: Any, scale_b: Any, scale_d: Any
-) -> tuple[float, float, tuple[Any, ...]]:
-    """alpha and beta with the scales that are numbers, which are known before the launch, and the
-    scales that are arrays."""
-    scales = scale_a, scale_b, scale_d
-    if scale_a is None and scale_b is None and scale_d is None:  # as a rule: no time is lost
-        return alpha, beta, scales
-    for scale in (scale_a, scale_b):
-        if _is_number(scale):
-            alpha = alpha * float(scale)
-    if _is_number(scale_d):
-        alpha, beta = alpha * float(scale_d), beta * float(scale_d)
-    return alpha, beta, tuple(None if _is_number(scale) else scale for scale in scales)
-
-
 def matmul(
     a: Array,
     b: Array,
@@ -214,11 +194,11 @@ def gemm(
     array([[7., 7.],
            [7., 7.]], dtype=float32)
     """
-    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.multiply(
         a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        scale_a, scale_b, scale_d,
     )  # fmt: skip
 
 
@@ -254,7 +234,8 @@ def plan(
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`.
     scale_a, scale_b, scale_d, overflow, a_dtype, b_dtype
-        As in :func:`gemm`. A scale given as a number counts as part of `alpha`.
+        As in :func:`gemm`. A scale given as a number stays in force for every ``execute``, beside
+        its own `alpha` and `beta`.
 
     Returns
     -------
@@ -275,11 +256,11 @@ def plan(
     >>> p.execute(alpha=2.0)[0, 0]
     np.float32(2.0)
     """
-    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.plan(
         a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        scale_a, scale_b, scale_d,
     )  # fmt: skip
 
 
@@ -322,9 +303,9 @@ def explain(
         In order of preference: ``family``, ``name``, ``reason`` why the kernel refuses the product
         (empty where it accepts), and ``chosen``: whether a plan takes it, where none is forced.
     """
-    alpha, beta, scales = _factors(alpha, beta, scale_a, scale_b, scale_d)
     return _core.explain(
         a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
-        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"), *scales,
+        overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
+        scale_a, scale_b, scale_d,
     )  # fmt: skip

@@ -1,0 +1,69 @@
+#include "factors.hpp"
+
+#include <string>
+#include <utility>
+
+#include "tcgemm/error.hpp"
+
+namespace tcgemm::python {
+namespace {
+
+// Anything that has a value of its own; an array has memory, which is read when the kernel runs.
+bool is_number(py::handle value) {
+    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return true;
+    return PyNumber_Check(value.ptr()) && !py::hasattr(value, "__dlpack__") &&
+           !py::hasattr(value, "__cuda_array_interface__");
+}
+
+// NumPy's complex scalars would lose their imaginary part, and its strings be read as numbers.
+bool is_numpy_scalar_of_no_real_number(py::handle value) {
+    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
+    if (!py::hasattr(value, "dtype")) return false;
+    const auto kind = py::cast<std::string>(value.attr("dtype").attr("kind"));
+    return std::string("cSUmMO").find(kind) != std::string::npos;
+}
+
+}  // namespace
+
+double scalar_from_python(py::handle value, const char* what) {
+    if (!is_numpy_scalar_of_no_real_number(value)) {
+        const double number = PyFloat_AsDouble(value.ptr());
+        if (number != -1.0 || !PyErr_Occurred()) return number;
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits
+            PyErr_Clear();
+            throw InvalidArgument(std::string(what) +
+                                  " is an integer beyond the range of a float; it must be at most "
+                                  "1.8e308 in magnitude");
+        }
+        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+        PyErr_Clear();
+    }
+    throw DTypeError(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
+                     "; it must be a real number");
+}
+
+NumberScales NumberScales::replaced_by(const NumberScales& others) const {
+    return {others.a ? others.a : a, others.b ? others.b : b, others.d ? others.d : d};
+}
+
+GemmScalars NumberScales::times(const GemmScalars& scalars) const {
+    GemmScalars result = scalars;
+    const double of_result = d.value_or(1.0);
+    if (result.alpha != 0) result.alpha *= a.value_or(1.0) * b.value_or(1.0) * of_result;
+    if (result.beta != 0) result.beta *= of_result;
+    return result;
+}
+
+NumberScales take_number_scales(Arrays& arrays) {
+    NumberScales scales;
+    for (const auto& [slot, scale] :
+         {std::pair{kScaleA, &scales.a}, {kScaleB, &scales.b}, {kScaleD, &scales.d}}) {
+        py::object& given = arrays[slot];
+        if (given.is_none() || !is_number(given)) continue;
+        *scale = scalar_from_python(given, kSlotNames[slot]);
+        given = py::none();
+    }
+    return scales;
+}
+
+}  // namespace tcgemm::python
