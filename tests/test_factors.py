@@ -28,7 +28,8 @@ def test_a_number_gives_what_an_array_gives(ab, as_number):
     assert want.dtype == F32
     numbers = {name: as_number(value) for name, value in scales.items()}
     got = tcgemm.gemm(*ab, alpha=3.0, **numbers)
-    assert got.dtype == F32 and (got == want).all()
+    assert got.dtype == F32
+    assert (got == want).all()
 
 
 def test_factors_are_multiplied_in_double(ab):
@@ -51,9 +52,9 @@ def test_which_products_take_numbers(rng):
     "scale", [1j, np.complex64(1), np.str_("3"), np.datetime64(3, "s"), np.bytes_(b"3")]
 )
 def test_what_is_no_real_number_is_named(ab, scale):
-    with pytest.raises(tcgemm.DTypeError, match="scale_b is .*(real number|pass an array)"):
+    with pytest.raises(tcgemm.DTypeError, match=r"scale_b is .*(real number|pass an array)"):
         tcgemm.gemm(*ab, scale_b=scale)
-    with pytest.raises(tcgemm.DTypeError, match="alpha is .*real number"):
+    with pytest.raises(tcgemm.DTypeError, match=r"alpha is .*real number"):
         tcgemm.gemm(*ab, alpha=scale, scale_b=2.0)
 
 

@@ -4,7 +4,8 @@ The bounds are the accuracy contract: for alpha A B + beta C0 with result C^ and
 
     |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|      componentwise,
 
-with 3 u_acc more in c where alpha is not 1 or C0 is added. `hard` is the c that never fails; `gate` is the regression limit on positive data U(0, 1).
+with 3 u_acc more in c where alpha is not 1 or C0 is added. `hard` is the c that never fails; `gate`
+is the regression limit on positive data U(0, 1).
 """
 
 from __future__ import annotations
