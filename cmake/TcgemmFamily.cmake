@@ -52,7 +52,6 @@ function(tcgemm_add_objects target)
         CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
     target_include_directories(${target} PRIVATE
         ${PROJECT_SOURCE_DIR}/cpp/include ${PROJECT_SOURCE_DIR}/cpp/src ${tcgemm_generated_dir})
-    target_compile_definitions(${target} PRIVATE TCGEMM_HAS_CUDA=$<BOOL:${TCGEMM_CUDA}>)
     target_link_libraries(${target} PRIVATE tcgemm_warnings)
     if(TCGEMM_CUDA)
         target_link_libraries(${target} PRIVATE tcgemm_cuda_flags CUDA::cudart_static)

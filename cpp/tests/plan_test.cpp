@@ -220,8 +220,11 @@ TEST(owners_are_moved_not_copied) {
     DeviceBuffer other = std::move(buffer);
     CHECK(buffer.data() == nullptr);  // NOLINT(bugprone-use-after-move): that is the point
     CHECK(other.data() == data);
-    PinnedBuffer pinned(1024, 0);
-    copy_async(other.data(), pinned.data(), 1024, taken);
+    std::vector<float> sent = small_integers(256, 1), received(256);
+    copy_async(other.data(), sent.data(), 1024, taken);
+    copy_async(received.data(), other.data(), 1024, taken);
+    taken.view().synchronize();
+    CHECK(received == sent);
     Event start(0, true), stop(0, true);
     start.record(taken);
     stop.record(taken);
@@ -230,6 +233,28 @@ TEST(owners_are_moved_not_copied) {
     CHECK_THROWS(OutOfMemory, DeviceBuffer(std::size_t{1} << 60, 0, taken), "bytes left");
     DeviceBuffer after(1024, 0, taken);  // a failed allocation leaves no trace
     CHECK(after.data() != nullptr);
+    release_unused_memory(0);
+}
+
+TEST(owners_name_a_device_that_is_not_there) {
+    for (const int device : {-1, 64, 1 << 20}) {
+        const std::string name = "device cuda:" + std::to_string(device) + " does not exist";
+        CHECK_THROWS(DeviceError, DeviceBuffer(8, device, {}), name);
+        CHECK_THROWS(DeviceError, Stream(device), name);
+        CHECK_THROWS(DeviceError, Event(device), name);
+        CHECK_THROWS(DeviceError, release_unused_memory(device), name);
+    }
+}
+
+// The legacy default stream is another one on each device.
+TEST(a_buffer_is_freed_on_its_own_device) {
+    if (cuda_device_count() < 2) return;
+    const DeviceGuard elsewhere(Device::cuda(0));
+    {
+        DeviceBuffer buffer(1024, 1, {});
+    }
+    const DeviceBuffer other(1024, 0, {});
+    CHECK(other.data() != nullptr);
 }
 
 }  // namespace

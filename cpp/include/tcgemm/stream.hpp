@@ -27,7 +27,7 @@ class StreamView {
 // A non-blocking stream of one device, destroyed with its owner. Move-only.
 class TCGEMM_API Stream {
    public:
-    explicit Stream(int device);
+    explicit Stream(int device);  // throws DeviceError for one that is not there
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;
@@ -43,7 +43,7 @@ class TCGEMM_API Stream {
 // An event of one device, destroyed with its owner. Move-only.
 class TCGEMM_API Event {
    public:
-    explicit Event(int device, bool timing = false);
+    explicit Event(int device, bool timing = false);  // likewise
     ~Event();
     Event(Event&& other) noexcept;
     Event& operator=(Event&& other) noexcept;

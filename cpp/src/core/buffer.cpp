@@ -10,7 +10,7 @@ namespace tcgemm {
 DeviceBuffer::DeviceBuffer(std::size_t bytes, int device, StreamView stream)
     : bytes_(bytes), device_(device), stream_(stream) {
     if (bytes == 0) return;
-    const DeviceGuard guard(Device::cuda(device));
+    const DeviceGuard guard(runtime::usable_device(device));
     data_ = runtime::allocate_async(bytes, device, stream.get());
 }
 
@@ -32,38 +32,12 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
     return *this;
 }
 
-PinnedBuffer::PinnedBuffer(std::size_t bytes, int device) : bytes_(bytes), device_(device) {
-    if (bytes == 0) return;
-    const DeviceGuard guard(Device::cuda(device));
-    data_ = runtime::allocate_pinned(bytes, device);
-}
-
-PinnedBuffer::~PinnedBuffer() {
-    if (data_) runtime::free_pinned(data_);
-}
-
-PinnedBuffer::PinnedBuffer(PinnedBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      device_(other.device_) {}
-
-PinnedBuffer& PinnedBuffer::operator=(PinnedBuffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(device_, other.device_);
-    return *this;
-}
-
 void copy_async(void* to, const void* from, std::size_t bytes, StreamView stream) {
     if (bytes > 0) runtime::copy_async(to, from, bytes, stream.get());
 }
 
-void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                   std::size_t row_bytes, std::size_t rows, StreamView stream) {
-    if (row_bytes == 0 || rows == 0) return;
-    runtime::copy_2d_async(to, to_pitch, from, from_pitch, row_bytes, rows, stream.get());
+void release_unused_memory(int device) {
+    runtime::trim_pool(runtime::usable_device(device).ordinal);
 }
-
-void release_unused_memory(int device) { runtime::trim_pool(device); }
 
 }  // namespace tcgemm

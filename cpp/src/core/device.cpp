@@ -65,6 +65,15 @@ const DeviceProperties& properties(Device device) {
     return *slot.load();
 }
 
+Device runtime::usable_device(int ordinal) {
+    if (ordinal < 0) {
+        throw DeviceError("device cuda:" + std::to_string(ordinal) +
+                          " does not exist: CUDA devices are numbered from 0");
+    }
+    properties(Device::cuda(ordinal));
+    return Device::cuda(ordinal);
+}
+
 DeviceGuard::DeviceGuard(Device device) {
     if (device.is_cpu()) return;
     const int current = runtime::current_device();

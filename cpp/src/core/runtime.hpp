@@ -14,6 +14,8 @@ namespace tcgemm::runtime {
 // Number of usable devices; `reason` says why it is 0. Does not throw, makes no context.
 int device_count(std::string* reason) noexcept;
 DeviceProperties device_properties(int device);
+// Throws DeviceError where there is no such device.
+Device usable_device(int ordinal);
 int current_device();
 void set_device(int device);
 void set_device_noexcept(int device) noexcept;
@@ -21,12 +23,8 @@ void set_device_noexcept(int device) noexcept;
 void* allocate_async(std::size_t bytes, int device, StreamHandle stream);
 void free_async(void* data, int device, StreamHandle stream) noexcept;
 void trim_pool(int device);
-void* allocate_pinned(std::size_t bytes, int device);
-void free_pinned(void* data) noexcept;
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream);
 void clear_async(void* data, std::size_t bytes, StreamHandle stream);  // zeros
-void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                   std::size_t row_bytes, std::size_t rows, StreamHandle stream);
 
 StreamHandle create_stream();
 void destroy_stream(StreamHandle stream) noexcept;
@@ -55,8 +53,24 @@ struct TensorMapShape {
 // Writes the 128 bytes of a CUtensorMap, aligned to 64. Throws CudaError.
 void encode_tensor_map(void* map, const TensorMapShape& shape);
 
-// After a kernel launch: throws CudaError that names the kernel, and says so where the error is of
-// an earlier kernel. Reads and clears the error.
-void check_launch(const char* kernel_name);
+struct LaunchConfig {
+    unsigned blocks = 1, threads = 1;   // along x; threads of a block
+    std::size_t shared_bytes = 0;       // dynamic; above 48 KB too
+    std::size_t most_shared_bytes = 0;  // of any launch of the kernel, where not always as many
+    StreamView stream = {};
+    int cluster = 1;  // blocks along x that form a cluster (cc 9.0); divides `blocks`
+    // The kernel may start while its predecessor in the stream still runs: it must call
+    // wait_for_predecessor(), in each of its threads, before it touches global memory. Without
+    // effect where device or driver cannot.
+    bool overlaps_predecessor = false;
+    // Blocks wait for each other: none begins before there is room for all (a cooperative launch).
+    // They must do the same work in a smaller grid, which the launch takes where the stream has
+    // fewer SMs than the device (green contexts).
+    bool all_at_once = false;
+};
+// Launches `kernel`, a __global__ function, on the current device; `values` are the addresses of
+// its arguments. Throws CudaError that calls it `name`, and says so where an earlier kernel
+// faulted. What other calls have left behind (cudaGetLastError) neither matters nor changes.
+void launch(const char* name, const void* kernel, const LaunchConfig& config, void** values);
 
 }  // namespace tcgemm::runtime

@@ -47,6 +47,11 @@ bool is_sticky(cudaError_t status) {
         if (status_ != cudaSuccess) fail(status_, #call); \
     } while (0)
 
+// Of a call that must not throw. A device error shows again where the work is waited for.
+void ignore(cudaError_t status) noexcept {
+    if (status != cudaSuccess) (void)cudaGetLastError();  // or a later call would report it
+}
+
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a
 // workspace costs no driver call after the first; the user's default pool keeps its settings.
 constexpr int kMaxDevices = 64;
@@ -117,7 +122,7 @@ int current_device() {
     return device;
 }
 void set_device(int device) { TCGEMM_CHECK(cudaSetDevice(device)); }
-void set_device_noexcept(int device) noexcept { (void)cudaSetDevice(device); }
+void set_device_noexcept(int device) noexcept { ignore(cudaSetDevice(device)); }
 
 void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
     void* data = nullptr;
@@ -135,12 +140,12 @@ void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
 }
 
 void free_async(void* data, int device, StreamHandle stream) noexcept {
-    // A device error makes the free fail too; it is reported where the work is waited for.
-    if (pool_of(device).handle) {
-        (void)cudaFreeAsync(data, stream);
-    } else {
-        (void)cudaFree(data);
-    }
+    // The legacy default stream is that of the current device.
+    int current = device;
+    ignore(cudaGetDevice(&current));
+    if (current != device) ignore(cudaSetDevice(device));
+    ignore(pool_of(device).handle ? cudaFreeAsync(data, stream) : cudaFree(data));
+    if (current != device) ignore(cudaSetDevice(current));
 }
 
 void trim_pool(int device) {
@@ -148,37 +153,18 @@ void trim_pool(int device) {
     if (pool.handle) TCGEMM_CHECK(cudaMemPoolTrimTo(pool.handle, 0));
 }
 
-void* allocate_pinned(std::size_t bytes, int device) {
-    void* data = nullptr;
-    const cudaError_t status = cudaMallocHost(&data, bytes);
-    if (status == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError();
-        throw OutOfMemory("no " + std::to_string(bytes) +
-                          " bytes of page-locked host memory for cuda:" + std::to_string(device));
-    }
-    if (status != cudaSuccess) fail(status, "cudaMallocHost");
-    return data;
-}
-void free_pinned(void* data) noexcept { (void)cudaFreeHost(data); }
-
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
     TCGEMM_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 void clear_async(void* data, std::size_t bytes, StreamHandle stream) {
     TCGEMM_CHECK(cudaMemsetAsync(data, 0, bytes, stream));
 }
-void copy_2d_async(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                   std::size_t row_bytes, std::size_t rows, StreamHandle stream) {
-    TCGEMM_CHECK(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, row_bytes, rows,
-                                   cudaMemcpyDefault, stream));
-}
-
 StreamHandle create_stream() {
     StreamHandle stream = nullptr;
     TCGEMM_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     return stream;
 }
-void destroy_stream(StreamHandle stream) noexcept { (void)cudaStreamDestroy(stream); }
+void destroy_stream(StreamHandle stream) noexcept { ignore(cudaStreamDestroy(stream)); }
 void synchronize_stream(StreamHandle stream) { TCGEMM_CHECK(cudaStreamSynchronize(stream)); }
 bool is_capturing(StreamHandle stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -191,7 +177,7 @@ EventHandle create_event(bool timing) {
         cudaEventCreateWithFlags(&event, timing ? cudaEventDefault : cudaEventDisableTiming));
     return event;
 }
-void destroy_event(EventHandle event) noexcept { (void)cudaEventDestroy(event); }
+void destroy_event(EventHandle event) noexcept { ignore(cudaEventDestroy(event)); }
 void record_event(EventHandle event, StreamHandle stream) {
     TCGEMM_CHECK(cudaEventRecord(event, stream));
 }
@@ -257,13 +243,84 @@ void encode_tensor_map(void* map, const TensorMapShape& shape) {
         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (result != CUDA_SUCCESS) {
         throw CudaError("cuTensorMapEncodeTiled failed with CUresult " + std::to_string(result),
-                        static_cast<int>(result));
+                        cudaErrorUnknown);
     }
 }
 
-void check_launch(const char* kernel_name) {
-    const cudaError_t status = cudaGetLastError();
-    if (status != cudaSuccess) fail(status, "the launch of " + std::string(kernel_name));
+namespace {
+
+// Devices before cc 9.0 have no such launches; drivers before 12.3 cannot capture them in a graph.
+bool can_overlap(int device) {
+    static const bool driver_can = [] {
+        int version = 0;
+        return cudaDriverGetVersion(&version) == cudaSuccess && version >= 12030;
+    }();
+    return driver_can && properties(Device::cuda(device)).cc_major >= 9;
+}
+
+// More than 48 KB is an opt-in of each kernel on each device. The last one is remembered: asking
+// again costs a part of a launch.
+cudaError_t allow_shared_bytes(const void* kernel, int device, std::size_t bytes) {
+    thread_local const void* last_kernel = nullptr;
+    thread_local int last_device = -1;
+    thread_local std::size_t last_bytes = 0;
+    if (kernel == last_kernel && device == last_device && bytes <= last_bytes) return cudaSuccess;
+    const cudaError_t status = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    if (status == cudaSuccess) {
+        last_kernel = kernel;
+        last_device = device;
+        last_bytes = bytes;
+    }
+    return status;
+}
+
+}  // namespace
+
+void launch(const char* name, const void* kernel, const LaunchConfig& config, void** values) {
+    constexpr std::size_t kSharedWithoutOptIn = 48 << 10;
+    const bool opts_in = config.shared_bytes > kSharedWithoutOptIn;
+    cudaError_t status = cudaSuccess;
+    int device = 0;
+    if (opts_in || config.overlaps_predecessor) status = cudaGetDevice(&device);
+    if (opts_in && status == cudaSuccess) {
+        status = allow_shared_bytes(kernel, device,
+                                    std::max(config.shared_bytes, config.most_shared_bytes));
+    }
+
+    cudaLaunchAttribute attributes[3] = {};
+    unsigned count = 0;
+    if (config.cluster > 1) {
+        attributes[count].id = cudaLaunchAttributeClusterDimension;
+        attributes[count].val.clusterDim.x = static_cast<unsigned>(config.cluster);
+        attributes[count].val.clusterDim.y = 1;
+        attributes[count].val.clusterDim.z = 1;
+        ++count;
+    }
+    if (config.overlaps_predecessor && can_overlap(device)) {
+        attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[count].val.programmaticStreamSerializationAllowed = 1;
+        ++count;
+    }
+    if (config.all_at_once) {
+        attributes[count].id = cudaLaunchAttributeCooperative;
+        attributes[count].val.cooperative = 1;
+        ++count;
+    }
+    cudaLaunchConfig_t launch_config = {};
+    launch_config.gridDim = dim3(config.blocks);
+    launch_config.blockDim = dim3(config.threads);
+    launch_config.dynamicSmemBytes = config.shared_bytes;
+    launch_config.stream = config.stream.get();
+    launch_config.attrs = attributes;
+    launch_config.numAttrs = count;
+    if (status == cudaSuccess) status = cudaLaunchKernelExC(&launch_config, kernel, values);
+    while (status == cudaErrorCooperativeLaunchTooLarge && launch_config.gridDim.x > 1) {
+        (void)cudaGetLastError();
+        launch_config.gridDim.x = (launch_config.gridDim.x + 1) / 2;
+        status = cudaLaunchKernelExC(&launch_config, kernel, values);
+    }
+    if (status != cudaSuccess) fail(status, "the launch of " + std::string(name));
 }
 
 }  // namespace tcgemm::runtime

@@ -24,14 +24,8 @@ void set_device_noexcept(int) noexcept {}
 void* allocate_async(std::size_t, int, StreamHandle) { no_cuda(); }
 void free_async(void*, int, StreamHandle) noexcept {}
 void trim_pool(int) { no_cuda(); }
-void* allocate_pinned(std::size_t, int) { no_cuda(); }
-void free_pinned(void*) noexcept {}
 void copy_async(void*, const void*, std::size_t, StreamHandle) { no_cuda(); }
 void clear_async(void*, std::size_t, StreamHandle) { no_cuda(); }
-void copy_2d_async(void*, std::size_t, const void*, std::size_t, std::size_t, std::size_t,
-                   StreamHandle) {
-    no_cuda();
-}
 StreamHandle create_stream() { no_cuda(); }
 void destroy_stream(StreamHandle) noexcept {}
 void synchronize_stream(StreamHandle) { no_cuda(); }
@@ -42,6 +36,5 @@ void record_event(EventHandle, StreamHandle) { no_cuda(); }
 void synchronize_event(EventHandle) { no_cuda(); }
 void wait_event(StreamHandle, EventHandle) { no_cuda(); }
 float elapsed_ms(EventHandle, EventHandle) { no_cuda(); }
-void check_launch(const char*) { no_cuda(); }
 
 }  // namespace tcgemm::runtime

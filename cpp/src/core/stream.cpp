@@ -11,7 +11,7 @@ void StreamView::synchronize() const { runtime::synchronize_stream(handle_); }
 bool StreamView::is_capturing() const { return runtime::is_capturing(handle_); }
 
 Stream::Stream(int device) : device_(device) {
-    const DeviceGuard guard(Device::cuda(device));
+    const DeviceGuard guard(runtime::usable_device(device));
     handle_ = runtime::create_stream();
 }
 
@@ -29,7 +29,7 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 
 Event::Event(int device, bool timing) : device_(device) {
-    const DeviceGuard guard(Device::cuda(device));
+    const DeviceGuard guard(runtime::usable_device(device));
     handle_ = runtime::create_event(timing);
 }
 

@@ -70,8 +70,9 @@ struct Cache {
     std::atomic<std::uint32_t> clearings{0};
     std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans;
 };
+// Never destroyed: other threads may still multiply while the process exits.
 Cache& cache() {
-    static Cache cache;
+    static Cache& cache = *new Cache;
     return cache;
 }
 

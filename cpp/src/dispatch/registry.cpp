@@ -17,7 +17,8 @@
 namespace tcgemm {
 
 const std::vector<RegisteredFamily>& registered_families() {
-    static const std::vector<RegisteredFamily> families = {
+    static const auto& families = *new std::vector<RegisteredFamily>{
+        // not destroyed, likewise
 #define TCGEMM_FAMILY(name, architectures) {#name, architectures, &name::family()},
 #include "families.inc"
 #undef TCGEMM_FAMILY

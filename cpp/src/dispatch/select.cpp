@@ -176,8 +176,8 @@ const Forced& forced_by_environment() {
     }
     if (family.empty() && kernel.empty()) return nothing;
 
-    static std::mutex mutex;
-    static std::map<std::pair<std::string, std::string>, Forced> known;  // addresses stay
+    static std::mutex& mutex = *new std::mutex;  // neither is destroyed: see plan_cache.cpp
+    static auto& known = *new std::map<std::pair<std::string, std::string>, Forced>;
     Forced forced{std::string(family), std::string(kernel)};
     const std::lock_guard<std::mutex> lock(mutex);
     const auto key = std::make_pair(forced.family, forced.kernel);

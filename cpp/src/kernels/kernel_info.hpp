@@ -73,7 +73,7 @@ struct KernelInfo {
     // A pure function of problem and device.
     Schedule (*schedule)(const ValidProblem& problem, const DeviceProperties& device);
     // A and B have the form that `needs` asks for. The current device is the right one. On a GPU:
-    // launches only, errors by throwing (runtime::check_launch); never called for an empty problem.
+    // launches only, errors by throwing (runtime::launch); never called for an empty problem.
     void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
     // Shared memory of a block that a launch asks for, where so many share an SM as the kernel is
     // made for: the most over the layouts. Not in the code.

@@ -37,7 +37,7 @@ void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, KSp
     constexpr std::int64_t kMaxGrid = 0x7fffffff;
     for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
         device::LaunchConfig config;
-        config.grid = dim3(static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid)));
+        config.blocks = static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid));
         config.threads = Row::tile.threads;
         config.shared_bytes = shared_bytes;
         config.stream = stream;

@@ -352,8 +352,8 @@ void launch_halves(const HalvesTask& a, const HalvesTask& b, halves::Report* rep
     runtime::clear_async(report, sizeof(*report), stream.get());
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
     device::LaunchConfig config;
-    config.grid = dim3(static_cast<unsigned>(
-        std::min<std::int64_t>(args.all_strips, std::int64_t{sm_count} * kBlocksPerSm)));
+    config.blocks = static_cast<unsigned>(
+        std::min<std::int64_t>(args.all_strips, std::int64_t{sm_count} * kBlocksPerSm));
     config.threads = kStripThreads;
     config.stream = stream;
     config.overlaps_predecessor = true;

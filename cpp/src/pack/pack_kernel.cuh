@@ -131,7 +131,7 @@ void launch_pack(KernelArgs args, StreamView stream) {
     if (args.all_tiles == 0) return;
     constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
     device::LaunchConfig config;
-    config.grid = dim3(static_cast<unsigned>(std::min(args.all_tiles, kMaxGrid)));
+    config.blocks = static_cast<unsigned>(std::min(args.all_tiles, kMaxGrid));
     config.threads = kThreads;
     config.shared_bytes = shared_bytes;
     config.stream = stream;

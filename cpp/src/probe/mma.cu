@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/runtime.hpp"
 #include "kernels/device/fp8.cuh"
+#include "kernels/device/launch.cuh"
 #include "probe/launch.hpp"
 
 namespace tcgemm::probe {
@@ -122,9 +122,11 @@ __global__ void mma_kernel(Precision precision, Cases cases) {
 }  // namespace
 
 void launch(Precision precision, const Cases& cases, StreamView stream) {
-    const int blocks = std::min(cases.count, 65536);
-    mma_kernel<<<blocks, 32, 0, stream.get()>>>(precision, cases);
-    runtime::check_launch("probe mma_kernel");
+    device::LaunchConfig config;
+    config.blocks = static_cast<unsigned>(std::min(cases.count, 65536));
+    config.threads = 32;
+    config.stream = stream;
+    device::launch("probe mma_kernel", mma_kernel, config, precision, cases);
 }
 
 }  // namespace tcgemm::probe

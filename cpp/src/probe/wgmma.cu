@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/runtime.hpp"
 #include "kernels/device/arch_guard.cuh"
 #include "kernels/device/fp8.cuh"
+#include "kernels/device/launch.cuh"
 #include "probe/launch.hpp"
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/device/ptx/wgmma.cuh"
@@ -121,9 +121,11 @@ __global__ void __launch_bounds__(128) wgmma_kernel(Precision precision, Cases c
 }  // namespace
 
 void launch(Precision precision, const Cases& cases, StreamView stream) {
-    const int blocks = std::min(cases.count, 65536);
-    wgmma_kernel<<<blocks, 128, 0, stream.get()>>>(precision, cases);
-    runtime::check_launch("probe wgmma_kernel");
+    device::LaunchConfig config;
+    config.blocks = static_cast<unsigned>(std::min(cases.count, 65536));
+    config.threads = 128;
+    config.stream = stream;
+    device::launch("probe wgmma_kernel", wgmma_kernel, config, precision, cases);
 }
 
 }  // namespace tcgemm::probe_wgmma

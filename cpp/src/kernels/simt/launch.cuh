@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/runtime.hpp"
+#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/simt/gemm_kernel.cuh"
@@ -51,11 +51,12 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
                                        vectorized<typename Numbers::Element>(args.b, args.batch));
     launch_split(args, parts, kStep, sum_dtype(Numbers::kDType), stream, "simt reduce_kernel",
                  [&](const GemmArgs& what, const KSplit& split) {
-                     gemm_kernel<Policy, Epilogue>
-                         <<<static_cast<unsigned>(std::min(tiles.count(), kMaxGrid)),
-                            Policy::kThreads, 0, stream.get()>>>(what, {tiles, split, a, b},
-                                                                 Epilogue(what));
-                     runtime::check_launch("simt gemm_kernel");
+                     device::LaunchConfig config;
+                     config.blocks = static_cast<unsigned>(std::min(tiles.count(), kMaxGrid));
+                     config.threads = Policy::kThreads;
+                     config.stream = stream;
+                     device::launch("simt gemm_kernel", gemm_kernel<Policy, Epilogue>, config, what,
+                                    {tiles, split, a, b}, Epilogue(what));
                  });
 }
 

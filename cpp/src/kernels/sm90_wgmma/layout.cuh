@@ -18,7 +18,7 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     };
     static_assert(fit(1) && fit(P::kBlocksPerSm), "an SM of sm_90 has no more");
     device::LaunchConfig config;
-    config.grid = dim3(blocks);
+    config.blocks = blocks;
     config.threads = P::kThreads;
     config.shared_bytes = Shared::bytes(params.ring.bytes());
     if (P::kFitsRing) config.most_shared_bytes = Shared::bytes(ring_bytes(P::kConsumers, 1));

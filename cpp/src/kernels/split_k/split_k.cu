@@ -1,7 +1,8 @@
 // The second launch of a product whose K was split: adds the parts and applies the epilogue.
 #include <algorithm>
+#include <type_traits>
 
-#include "core/runtime.hpp"
+#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/scaled.hpp"
 #include "kernels/epilogue/store.cuh"
@@ -84,10 +85,14 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
                    const char* kernel_name) {
     const std::int64_t blocks = (partials.d_stride / kVector + kThreads - 1) / kThreads;
     constexpr std::int64_t kMaxGrid = 0x7fffffff;
-    const auto grid = static_cast<unsigned>(std::min(blocks, kMaxGrid));
+    device::LaunchConfig config;
+    config.blocks = static_cast<unsigned>(std::min(blocks, kMaxGrid));
+    config.threads = kThreads;
+    config.stream = stream;
     const auto launch = [&](auto part, const auto& epilogue) {
-        reduce_kernel<decltype(part)>
-            <<<grid, kThreads, 0, stream.get()>>>(args, epilogue, partials, split_k);
+        using Epilogue = std::decay_t<decltype(epilogue)>;
+        device::launch(kernel_name, reduce_kernel<decltype(part), Epilogue>, config, args, epilogue,
+                       partials, split_k);
     };
     if (partials.dtype == DType::f64) {
         launch(double{}, epilogue::Linear<double>(args));
@@ -102,7 +107,6 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
     } else {
         launch(std::int32_t{}, epilogue::Scaled(args));
     }
-    runtime::check_launch(kernel_name);
 }
 
 }  // namespace tcgemm
