@@ -149,6 +149,7 @@ def test_demo_runs_every_mode(capsys):
     assert {row.split()[0] for row in rows} >= set(MODES) - {"bf16"}  # without ml_dtypes
     assert all(row.endswith("yes") for row in rows)
     assert "1023x1027x1025" in output.out
+    assert "c |A||B| + u |D|" in output.out
     assert "keep their promise" in output.out
 
 

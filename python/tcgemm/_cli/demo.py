@@ -173,7 +173,7 @@ def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
         "\nrel. error   |D - A B| / |A B| (Frobenius), with A and B as given: what rounding them"
         " to a\n             lower precision costs is in it"
         "\nerror/bound  largest error of an element over what the precision promises for it,"
-        "\n             c |A||B| + u |C| (at most 1; 'exact' for integers)"
+        "\n             c |A||B| + u |D| (at most 1; 'exact' for integers)"
     )
     if gpu_of(backends[-1]) is not None and not backends[-1].on_gpu:
         print(
