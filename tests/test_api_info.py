@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tcgemm
 from harness.families import runs_on
-from tcgemm import _core
+from tcgemm import _config, _core
 
 
 def test_versions_agree():
@@ -118,6 +118,12 @@ def test_folders_hold_what_they_should():
     assert (Path(tcgemm.get_cmake_dir()) / "tcgemm-config.cmake").is_file()
     assert list(Path(tcgemm.get_library_dir()).glob("libtcgemm.so*"))
     assert (Path(tcgemm.__file__).parent / "py.typed").is_file()
+
+
+def test_tcgemm_config_prints_what_the_package_says(capsys):
+    assert _config.main(["--includedir", "--libdir", "--cmakedir", "--version"]) == 0
+    said = (tcgemm.get_include(), tcgemm.get_library_dir(), tcgemm.get_cmake_dir())
+    assert capsys.readouterr().out.split() == [*said, tcgemm.__version__]
 
 
 def test_public_names_are_documented():
