@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tcgemm
 from harness.families import runs_on
@@ -60,7 +61,7 @@ def test_supports_on_the_cpu_has_every_precision_there_is():
         assert not row["reason"]
 
 
-@pytest.mark.parametrize("cc", [90, "9.0", (9,), (9, 0, 0), ("9", "0")])
+@pytest.mark.parametrize("cc", [90, "9.0", (9,), (9, 0, 0), ("9", "0"), (9, 0.5)])
 def test_supports_takes_a_pair(cc):
     with pytest.raises(tcgemm.InvalidArgument, match=r"cc is .*; it must be a pair"):
         tcgemm.supports(cc)
@@ -84,10 +85,21 @@ def test_supports_names_the_kernel_of_a_shape():
         assert tcgemm.supports(cc, shapes[0], sm_count=cards[cc]) == few
 
 
-@pytest.mark.parametrize("bad", [{"shape": (1, 2)}, {"shape": (1, 2, -3)}, {"sm_count": 0}])
-def test_supports_refuses_what_is_no_product(bad):
-    with pytest.raises(tcgemm.InvalidArgument):
-        tcgemm.supports((8, 0), **bad)
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *(("shape", bad) for bad in (5, (1, 2), (1, 2, -3), (1, 2, 3.0), (1, 2, 1 << 63))),
+        *(("sm_count", bad) for bad in (0, -1, 2.5, "8", 1 << 31)),
+    ],
+)
+def test_supports_refuses_what_is_no_product(name, bad):
+    with pytest.raises(tcgemm.InvalidArgument, match=rf"{name} is .*; it must be"):
+        tcgemm.supports((8, 0), **{name: bad})
+
+
+def test_supports_takes_integers_of_numpy():
+    cc, shape, sm_count = np.array([8, 0]), np.array([64, 96, 128]), np.int64(108)
+    assert tcgemm.supports(cc, shape, sm_count) == tcgemm.supports((8, 0), (64, 96, 128), 108)
 
 
 @pytest.mark.parametrize("cc", [(7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,17 +125,17 @@ def supports(
     Raises
     ------
     InvalidArgument
-        `cc` is no pair of integers, `shape` no three, or `sm_count` below 1.
+        `cc` is no pair of whole numbers, `shape` no three, or `sm_count` none from 1.
     """
-    if cc is not None and not (
-        isinstance(cc, tuple) and len(cc) == 2 and all(isinstance(part, int) for part in cc)
-    ):
+    pair = None if cc is None else _naturals(cc, 31)
+    if pair is not None and len(pair) != 2:
         raise InvalidArgument(f"cc is {cc!r}; it must be a pair such as (9, 0), or None")
-    if len(shape) != 3 or not all(isinstance(extent, int) and extent >= 0 for extent in shape):
+    extents = _naturals(shape, 63)
+    if len(extents) != 3:
         raise InvalidArgument(f"shape is {shape!r}; it must be M, N and K, such as (512, 512, 64)")
-    if sm_count is not None and sm_count < 1:
-        raise InvalidArgument(f"sm_count is {sm_count}; a GPU has at least 1")
-    known = [known for known in _CARDS if cc is not None and known <= cc]
+    if sm_count is not None and not any(_naturals((sm_count,), 31)):
+        raise InvalidArgument(f"sm_count is {sm_count!r}; it must be a whole number from 1")
+    known = [known for known in _CARDS if pair is not None and known <= pair]
     card = _CARDS[max(known, default=min(_CARDS))]
     facts = (
         sm_count or card.sm_count,
@@ -147,11 +148,20 @@ def supports(
         row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}
         row.update(family="", kernel="", reason="no kernel of this build has it")
         mode = (operands, out, precision, accumulate)
-        for verdict in _core.explain_example(*mode, shape, cc, *facts):
+        for verdict in _core.explain_example(*mode, extents, pair, *facts):
             if verdict["chosen"]:
                 row.update(family=verdict["family"], kernel=verdict["name"], reason="")
         rows.append(row)
     return rows
+
+
+def _naturals(values: Any, bits: int) -> tuple[int, ...]:
+    """Python's integers or NumPy's as Python's; empty if one is none, negative or too wide."""
+    try:
+        numbers = tuple(operator.index(value) for value in values)
+    except TypeError:
+        return ()
+    return numbers if all(0 <= number < 1 << bits for number in numbers) else ()
 
 
 # The compiled module lies beside lib/ and include/, in an editable installation too.
