@@ -121,6 +121,7 @@ def test_info_of_an_architecture_names_the_kernels_it_gets(capsys, arch):
     chosen = next(r["kernel"] for r in tcgemm.supports((7, 5)) if r["precision"] == "fp64")
     assert len(rows) == 1
     assert (chosen or "-") in rows[0]
+    assert ("-: no kernel of this build has it" in output.out) == (" - " in output.out)
 
 
 @pytest.mark.parametrize("arch", ["hopper", "1000", "8", ""])
@@ -130,10 +131,19 @@ def test_info_of_no_architecture(capsys, arch):
     assert "no compute capability" in capsys.readouterr().err
 
 
-def test_info_of_multiprocessors_of_no_gpu(capsys):
-    status, output = run(capsys, "info", "--sms", "5")
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--sms", "5"], "--arch"),
+        (["--arch", "80", "--sms", "0"], "--sms 0: expected 1 or more"),
+        (["--arch", "60"], "--arch 6.0: the oldest GPU that tcgemm has kernels for is sm_70"),
+    ],
+)
+def test_info_of_no_gpu_that_there_is(capsys, arguments, named):
+    status, output = run(capsys, "info", *arguments)
     assert status == 2
-    assert "--arch" in output.err
+    assert named in output.err
+    assert not output.out
 
 
 def test_info_fails_where_the_self_test_does(capsys, damaged):

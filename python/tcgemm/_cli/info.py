@@ -15,6 +15,7 @@ from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
 from tcgemm._cli.report import BAD, Table, UsageError, heading
 
+_OLDEST = (7, 0)  # the first with tensor cores
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
 # M, N, K of the products that `--arch` chooses kernels for: small, large, odd, few rows, long K.
 _EXAMPLES = {
@@ -47,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sms is not None and not arguments.arch:
         raise UsageError(f"--sms {arguments.sms}: a GPU is named by --arch, pass both")
+    if arguments.sms is not None and arguments.sms < 1:
+        raise UsageError(f"--sms {arguments.sms}: expected 1 or more")
+    if arguments.arch and arguments.arch < _OLDEST:
+        cc = ".".join(map(str, arguments.arch))
+        raise UsageError(f"--arch {cc}: the oldest GPU that tcgemm has kernels for is sm_70 (7.0)")
     if arguments.support:
         print("\n".join(_support_table(support(), "").markdown()))
         return 0
@@ -79,6 +85,8 @@ def _print_choices(cc: tuple[int, int], sm_count: int | None) -> None:
         mode = [rows[0][key] for key in ("precision", "accumulate", "operands", "out")]
         table.add(*mode, *(row["kernel"] or "-" for row in rows))
     table.print()
+    for reason in dict.fromkeys(row["reason"] for rows in choices for row in rows if row["reason"]):
+        print(f"-: {reason}")
 
 
 def collect() -> dict[str, Any]:
