@@ -146,6 +146,14 @@ def test_info_of_no_gpu_that_there_is(capsys, arguments, named):
     assert not output.out
 
 
+def test_info_says_once_why_every_mode_fails(capsys, monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "gpu")
+    status, output = run(capsys, "info")
+    assert status == 1
+    assert output.out.count("InvalidArgument") == 1
+    assert "as above" in output.out
+
+
 def test_info_fails_where_the_self_test_does(capsys, damaged):
     status, output = run(capsys, "info")
     assert status == 1

@@ -154,10 +154,13 @@ def _print(facts: dict[str, Any]) -> None:
     title = "\nFamily that computes it, on the CPU and by compute capability of the GPU"
     _support_table(facts["support"], title).print()
     tests = Table(["<mode", "<result", "<kernel", "<message"], "\nSelf-test")
+    above = ""
     for test in facts["self_test"]:
+        message = "as above" if test["message"] and test["message"] == above else test["message"]
+        above = test["message"]
         passed = ("ok" if test["kernel"] else "skipped") if test["ok"] else "FAILED"
         style = "" if test["ok"] else BAD
-        tests.add(test["mode"], passed, test["kernel"] or "-", test["message"], style=style)
+        tests.add(test["mode"], passed, test["kernel"] or "-", message, style=style)
     tests.print()
     failed = sum(not test["ok"] for test in facts["self_test"])
     print(f"\nself-test: {failed} of {len(facts['self_test'])} FAILED" if failed else "\nall well")
