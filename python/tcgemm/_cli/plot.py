@@ -35,6 +35,11 @@ def check_can_plot(path: str) -> None:
         raise UsageError("--plot: needs matplotlib: pip install matplotlib (or tcgemm[bench])")
     if not Path(path).parent.is_dir():
         raise UsageError(f"--plot {path}: there is no folder {Path(path).parent}")
+    canvas = importlib.import_module("matplotlib.backend_bases").FigureCanvasBase
+    known = canvas.get_supported_filetypes()
+    if Path(path).suffix.lower()[1:] not in known:
+        endings = ", ".join(f".{ending}" for ending in sorted(known))
+        raise UsageError(f"--plot {path}: expected a name that ends in one of {endings}")
 
 
 def make_figure(rows: int, columns: int, width: float, heights: Sequence[float]) -> tuple[Any, Any]:
@@ -49,8 +54,6 @@ def save(figure: Any, path: str) -> None:
         figure.savefig(path, dpi=110)
     except OSError as error:
         raise UsageError(f"--plot {path}: {error.strerror}") from None
-    except ValueError as error:  # an ending that matplotlib does not know
-        raise UsageError(f"--plot {path}: {error}") from None
 
 
 def draw_bench(report: dict[str, Any], path: str) -> None:
