@@ -259,6 +259,26 @@ def test_verify_plot(capsys, tmp_path):
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
+def test_verify_shows_its_results_again(capsys, tmp_path):
+    file = tmp_path / "verify.json"
+    arguments = ["verify", "--k", "16,64", "--modes", "fp32,int8", "--json", str(file)]
+    status, first = run(capsys, *arguments)
+    assert status == 0
+    status, again = run(capsys, "verify", "--from-json", str(file))
+    assert status == 0
+    assert again.out == first.out
+    report = json.loads(file.read_text())
+    report["results"][0]["kept"] = False
+    file.write_text(json.dumps(report))
+    status, broken = run(capsys, "verify", "--from-json", str(file))
+    assert status == 1
+    assert "1 of 10 promises BROKEN" in broken.out
+    file.write_text("[]")
+    status, none = run(capsys, "verify", "--from-json", str(file))
+    assert status == 2
+    assert "not a result file of verify --json" in none.err
+
+
 def test_verify_measures_its_peers(capsys, tmp_path):
     file = tmp_path / "verify.json"
     arguments = ["verify", "--k", "16,256", "--modes", "fp32,fp64,int8", "--framework", "numpy"]

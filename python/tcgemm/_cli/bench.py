@@ -26,7 +26,7 @@ from tcgemm._cli.cases import (
 from tcgemm._cli.measure import measure
 from tcgemm._cli.modes import ITEM_BYTES, PRECISION_DTYPE
 from tcgemm._cli.operands import Pool
-from tcgemm._cli.report import UsageError, progress
+from tcgemm._cli.report import UsageError, progress, read_results
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 
@@ -197,17 +197,10 @@ def _write(report: dict[str, Any], path: str) -> None:
 
 
 def _read(path: str) -> dict[str, Any]:
+    report = read_results(path, "bench", {"suite", "machine", "rows"})
     try:
-        with open(path) as file:
-            report: dict[str, Any] = json.load(file)
-        if not {"suite", "machine", "rows"} <= report.keys():
-            raise KeyError
         for row in report["rows"]:
             case_of(row)
-    except OSError as error:
-        raise UsageError(f"--from-json {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, KeyError, AttributeError):
-        raise UsageError(f"--from-json {path}: not a result file of bench --json") from None
     except TypeError:
         version = report["machine"]["versions"]["tcgemm"]
         raise UsageError(

@@ -59,8 +59,9 @@ def where(report: dict[str, Any]) -> str:
         parts.append(f"tcgemm built with CUDA {facts['build']['cuda_version']}")
     if facts.get("cublas"):
         parts.append(f"cuBLAS {facts['cublas']}")
-    if facts["versions"].get(report["framework"]):
-        parts.append(f"{report['framework']} {facts['versions'][report['framework']]}")
+    framework = report.get("framework")  # verify's older results do not name it
+    if facts["versions"].get(framework):
+        parts.append(f"{framework} {facts['versions'][framework]}")
     return ", ".join(parts)
 
 

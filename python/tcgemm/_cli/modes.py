@@ -12,7 +12,7 @@ limit on data of one sign, U(0,1).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 U16, U32, U64 = 2.0**-11, 2.0**-24, 2.0**-53
@@ -146,6 +146,13 @@ MODES = {
     "bf16-promoted": Mode("bfloat16", accumulate="promoted"),
     "fp32-promoted": Mode("float32", accumulate="promoted"),
 }
+
+
+def verified(name: str) -> Mode:
+    """A mode as verify measures it: rounding D to 16 bits would hide the sum's own error."""
+    mode = MODES[name]
+    wide = mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate_name != "fp16"
+    return replace(mode, out_dtype="float32") if wide else mode
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import math
 import shutil
 import sys
@@ -18,6 +19,20 @@ _RULE_WIDTH = 100
 
 class UsageError(Exception):
     """A wrong argument; the message names it."""
+
+
+def read_results(path: str, command: str, keys: set[str]) -> dict[str, Any]:
+    """What `command --json` wrote, with these keys; UsageError where it is something else."""
+    try:
+        with open(path) as file:
+            report: dict[str, Any] = json.load(file)
+        if keys <= report.keys():
+            return report
+    except OSError as error:
+        raise UsageError(f"--from-json {path}: {error.strerror}") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
+        pass
+    raise UsageError(f"--from-json {path}: not a result file of {command} --json")
 
 
 @dataclass

@@ -6,7 +6,6 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,20 @@ import numpy as np
 import tcgemm
 from tcgemm._cli import accuracy, machine
 from tcgemm._cli.backends import Backend, choose, compute_capability, gpu_of
+from tcgemm._cli.bench_report import where
 from tcgemm._cli.cases import Case, parse_names, parse_sizes
 from tcgemm._cli.measure import finite, forced_family
-from tcgemm._cli.modes import MODES, Mode, bounds
+from tcgemm._cli.modes import MODES, Mode, bounds, verified
 from tcgemm._cli.peers import multiply
-from tcgemm._cli.report import BAD, Table, UsageError, fraction, heading, progress
+from tcgemm._cli.report import (
+    BAD,
+    Table,
+    UsageError,
+    fraction,
+    heading,
+    progress,
+    read_results,
+)
 
 # A hard bound is proven and holds for any data; the gate is a regression limit for U(0,1).
 DATA = ("U(0,1)", "U(-1,1)", "wide", "integers")
@@ -50,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--framework", choices=["numpy", "torch", "cupy"])
     parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write the results")
     parser.add_argument("--plot", metavar="FILE.png", help="draw error against K")
+    parser.add_argument("--from-json", metavar="FILE", help="show measured results again")
     parser.add_argument(
         "--peers", action="store_true", help="the errors of cuBLAS or NumPy on the same data too"
     )
@@ -67,6 +76,25 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_plot(arguments.plot)
     if arguments.probe:
         return _probe(arguments)
+    if arguments.from_json:
+        report = read_results(arguments.from_json, "verify", {"machine", "results"})
+    else:
+        report = _verify(arguments)
+    if arguments.json:
+        _write(report, arguments.json)
+    if arguments.json != "-":
+        _print(report)
+    if arguments.plot:
+        from tcgemm._cli.plot import draw_verify
+
+        draw_verify(report, arguments.plot)
+    results = report["results"]
+    failed = any(_broken(result) for result in results)
+    measured = any("kept" in result for result in results)
+    return 1 if failed or not measured else 0
+
+
+def _verify(arguments: argparse.Namespace) -> dict[str, Any]:
     names = list(MODES)
     if arguments.modes:
         names = parse_names(arguments.modes, "--modes", MODES)
@@ -88,18 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
                     climb = _climb(backend, name, data, ladder, always, shape, arguments.peers)
                     with forced_family(family):
                         results.extend({"family": family, **result} for result in climb)
-    report = {"machine": machine.describe(backend.device), "results": results}
-    if arguments.json:
-        _write(report, arguments.json)
-    if arguments.json != "-":
-        _print(results, families, backend)
-    if arguments.plot:
-        from tcgemm._cli.plot import draw_verify
-
-        draw_verify(report, arguments.plot)
-    failed = any(_broken(result) for result in results)
-    measured = any("kept" in result for result in results)
-    return 1 if failed or not measured else 0
+    return {
+        "framework": backend.name,
+        "machine": machine.describe(backend.device),
+        "results": results,
+    }
 
 
 def _probe(arguments: argparse.Namespace) -> int:
@@ -132,9 +153,7 @@ def _climb(
     with_peer: bool,
 ) -> Iterator[dict[str, Any]]:
     """One mode and data set up the ladder of K."""
-    mode = MODES[name]
-    if mode.compute_dtype in ("float16", "bfloat16") and mode.accumulate_name != "fp16":
-        mode = replace(mode, out_dtype="float32")  # rounding D would hide the sum's own error
+    mode = verified(name)
     if mode.dtype == "int8" and data != "integers":
         return
     took = 0.0
@@ -224,11 +243,13 @@ def _write(report: dict[str, Any], path: str) -> None:
         raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
-def _print(results: list[dict[str, Any]], families: list[str | None], backend: Backend) -> None:
+def _print(report: dict[str, Any]) -> None:
     heading("tcgemm verify: largest error over its bound, by length of the product (K)")
+    print(where(report))
+    results = report["results"]
     ladder = sorted({result["k"] for result in results})
-    for family in families:
-        title = f"\nfamily {family}, forced" if family else f"\n{backend.name} arrays"
+    for family in dict.fromkeys(result["family"] for result in results):
+        title = f"\nfamily {family}, forced" if family else "\nthe library's choice of kernels"
         table = Table(["<mode", "<data", *map(str, ladder), "<kept"], title)
         skipped: dict[str, str] = {}
         of_family = [result for result in results if result["family"] == family]
