@@ -7,12 +7,21 @@ import tcgemm
 from tcgemm._cli import main
 
 pytest.importorskip("matplotlib")
+from tcgemm._cli import plot
 
 
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+
+
+@pytest.fixture
+def panels(monkeypatch):
+    """The panels that were drawn."""
+    drawn = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: drawn.extend(figure.axes))
+    return drawn
 
 
 @pytest.mark.parametrize("command", [["verify"], ["bench", "--sizes", "16"]])
@@ -23,3 +32,24 @@ def test_a_plot_of_no_known_kind_is_refused_at_once(capsys, tmp_path, monkeypatc
     error = capsys.readouterr().err
     assert f"{name}: expected a name that ends in one of" in error
     assert ".png" in error
+
+
+def test_errors_that_keep_the_promise_are_below_the_bound_that_is_drawn(panels):
+    modes = "fp32,fp16,fp8-to-fp8,fp16-sum-fp16"
+    arguments = ["--k", "16,256", "--modes", modes, "--framework", "numpy", "--peers"]
+    assert main(["verify", *arguments, "--plot", "a.png"]) == 0
+    assert len(panels) == 6  # of which two are empty
+    for panel in panels[:4]:
+        lines = {line.get_label(): dict(zip(*line.get_data(), strict=True)) for line in panel.lines}
+        for data in ("U(0,1)", "U(-1,1)", "wide"):
+            for k, error in lines[data].items():
+                assert 0 < error <= lines["hard bound"][k], panel.get_title(loc="left")
+
+
+def test_results_without_error_are_drawn_and_explained(panels):
+    """A sum of 4096 numbers from U(0,1) is beyond E4M3, and so is its exact value: both are 448."""
+    assert main(["verify", "--k", "16,4096", "--modes", "fp8-to-fp8", "--plot", "a.png"]) == 0
+    (panel,) = panels
+    triangles = [line for line in panel.lines if line.get_marker() == "v"]
+    assert 4096 in {k for line in triangles for k in line.get_xdata()}
+    assert "triangles: no error: all results saturate at 448" in panel.get_xlabel()

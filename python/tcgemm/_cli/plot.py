@@ -11,7 +11,7 @@ from typing import Any
 
 from tcgemm._cli.bench_report import Row, case_of, geometric_mean, groups, where
 from tcgemm._cli.cases import Case
-from tcgemm._cli.modes import MODES, U16, U32, U64
+from tcgemm._cli.modes import LARGEST_FP8, U16, U32, U64, UNIT_ROUNDOFF, verified
 from tcgemm._cli.report import UsageError
 
 OURS, LOST, WRONG = "#1f77b4", "#d62728", "#000000"
@@ -257,43 +257,78 @@ def draw_verify(report: dict[str, Any], path: str) -> None:
         raise UsageError("--plot: no floating-point mode was verified, so there is nothing to draw")
     columns = min(3, len(modes))
     rows = -(-len(modes) // columns)
-    figure, axes = make_figure(rows, columns, 4.6 * columns, [3.6] * rows)
-    figure.suptitle("tcgemm verify: largest error over |A||B|, against K", fontsize=11)
+    figure, axes = make_figure(rows, columns, 4.2 * columns, [3.2] * rows)
+    figure.suptitle(
+        f"tcgemm verify, {where(report)}\n"
+        "largest error of an element over its |A||B|, against K; D's own rounding is in the bounds",
+        fontsize=11,
+    )
     for panel in axes.flat[len(modes) :]:
         panel.set_axis_off()
+    key: dict[str, Any] = {}
     for (family, mode), panel in zip(modes, axes.flat, strict=False):
         here = [r for r in results if (r["family"], r["mode"]) == (family, mode)]
         _draw_mode(panel, here, mode, f"{mode} ({family})" if family else mode)
+        handles, labels = panel.get_legend_handles_labels()
+        key.update(zip(labels, handles, strict=True))
+    # One for all: there is room for none beside the lines.
+    figure.legend(
+        key.values(), key, loc="outside lower center", ncols=4, fontsize=10, handlelength=3
+    )
     save(figure, path)
 
 
-def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], mode: str, title: str) -> None:
+def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], name: str, title: str) -> None:
+    mode = verified(name)
     unit, symbol = U32, "2^-24"
-    if mode == "fp64":
+    if mode.compute_dtype == "float64":
         unit, symbol = U64, "2^-53"
-    elif MODES[mode].accumulate_name == "fp16":
+    elif mode.accumulate_name == "fp16":
         unit, symbol = U16, "2^-11"
-    for data, color in _DATA.items():
-        points = [(r["k"], r["error"] / unit) for r in results if r["data"] == data and r["error"]]
-        if points:
-            axes.plot(*zip(*points, strict=True), "o-", ms=4, color=color, label=data)
-        beside = [(r["k"], r["peer"]) for r in results if r["data"] == data and "peer" in r]
-        theirs = [(k, peer["error"] / unit) for k, peer in beside if peer["error"]]
-        if theirs:
-            label = f"{beside[0][1]['name']}, {data}"
-            axes.plot(
-                *zip(*theirs, strict=True), "s--", ms=4, lw=1, mfc="w", color=color, label=label
-            )
+    notes = ["K"]
+    for place, (data, color) in enumerate(_DATA.items()):
+        look: dict[str, Any] = {"color": color, "height": 0.03 + 0.05 * place}
+        some = [r for r in results if r["data"] == data]
+        ours = [(r["k"], r["error"]) for r in some]
+        _draw_errors(axes, ours, unit, "o-", label=data, **look)
+        peers = [(r["k"], r["peer"]) for r in some if "peer" in r]
+        if peers:
+            theirs = [(k, peer["error"]) for k, peer in peers]
+            label = f"{peers[0][1]['name']}, {data}"
+            _draw_errors(axes, theirs, unit, "s--", label=label, lw=1, mfc="none", **look)
+    if any(r["error"] == 0 for r in results):
+        largest = LARGEST_FP8.get(mode.result_dtype)
+        why = f": all results saturate at {largest:g}" if largest else ""
+        notes.append(f"triangles: no error{why}")
+    # |D - R| is allowed c |A||B| + u |R|, and |R| is at most |A||B|.
+    rounding = UNIT_ROUNDOFF[mode.result_dtype]
     limits = sorted({(r["k"], r["hard"], r["gate"]) for r in results}, key=lambda limit: limit[0])
     lengths = [limit[0] for limit in limits]
-    axes.plot(lengths, [limit[1] / unit for limit in limits], "k--", lw=1, label="hard bound")
+    hard = [(limit[1] + rounding) / unit for limit in limits]
+    axes.plot(lengths, hard, "k--", lw=1, label="hard bound")
     if limits[0][2] is not None:
-        gates = [limit[2] / unit for limit in limits]
-        axes.plot(lengths, gates, ":", color=_DATA["U(0,1)"], lw=1, label="gate for U(0,1)")
+        gates = [(limit[2] + rounding) / unit for limit in limits]
+        axes.plot(lengths, gates, ":", color=_DATA["U(0,1)"], lw=1.5, label="gate for U(0,1)")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    axes.set_title(title, fontsize=10, loc="left")
-    axes.set_xlabel("K", fontsize=8)
-    axes.set_ylabel(f"error / |A||B|, in {symbol}", fontsize=8)
+    axes.set_title(title, fontsize=11, loc="left")
+    axes.set_xlabel("; ".join(notes), fontsize=9)
+    axes.set_ylabel(f"error / |A||B|, in {symbol}", fontsize=9)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+
+
+def _draw_errors(
+    axes: Any,
+    points: Sequence[tuple[int, float | None]],
+    unit: float,
+    style: str,
+    height: float,
+    **look: Any,
+) -> None:
+    """Zeros, for which a logarithmic axis has no place, are triangles near its lower edge."""
+    drawn = [(k, error / unit) for k, error in points if error]
+    if drawn:
+        axes.plot(*zip(*drawn, strict=True), style, ms=4, **look)
+    none = [k for k, error in points if error == 0]
+    edge = axes.get_xaxis_transform()
+    axes.plot(none, [height] * len(none), "v", ms=5, transform=edge, **{**look, "label": None})
