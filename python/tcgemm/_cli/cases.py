@@ -13,6 +13,10 @@ from typing import Any
 from tcgemm._cli.modes import ITEM_BYTES, Mode
 from tcgemm._cli.report import UsageError
 
+# Fewer operations a byte than this, and any GPU with tensor cores waits for its memory.
+_MEMORY_BOUND = 64
+_LAUNCH_BOUND = 4 << 20  # bytes: with less, the launch is what takes the time
+
 LAYOUTS = ("nn", "nt", "tn", "tt")
 
 
@@ -94,6 +98,10 @@ class Case:
         b = self.k * self.n * (1 if self.broadcast == "b" else self.batch)
         result = self.batch * self.m * self.n * ITEM_BYTES[self.mode.result_dtype]
         return (a + b) * item + result * (2 if self.beta else 1)
+
+    @property
+    def is_memory_bound(self) -> bool:
+        return self.operations < _MEMORY_BOUND * self.bytes and self.bytes >= _LAUNCH_BOUND
 
     def to_json(self) -> dict[str, Any]:
         """Without the fields that say nothing."""

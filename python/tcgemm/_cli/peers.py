@@ -18,10 +18,6 @@ from tcgemm._cli.cases import Case
 from tcgemm._cli.modes import ITEM_BYTES
 from tcgemm._cli.operands import Operands, OperandSet, Pool
 
-# Fewer operations a byte than this, and any GPU with tensor cores waits for its memory.
-_MEMORY_BOUND = 64
-_COPIED_AT_LEAST = 4 << 20  # bytes: below, a copy measures the launch
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -105,7 +101,7 @@ def peers(backend: Backend, case: Case) -> list[Peer]:
         how = "the best of cublasLt's heuristic candidates"
         promise = replace(case, accumulate=_of_peers(case), determinism=None)
         made.insert(1, Peer("cublaslt", how, promise, _lt))
-    if case.operations < _MEMORY_BOUND * case.bytes and case.bytes >= _COPIED_AT_LEAST:
+    if case.is_memory_bound:
         how = "a copy of half as many bytes as the product reads and writes"
         made.append(Peer("copy", how, case, _copy, fair=False, checked=False))
     return made

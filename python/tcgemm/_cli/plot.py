@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import statistics
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -79,40 +79,49 @@ def draw_bench(report: dict[str, Any], path: str) -> None:
 def _draw_speed(axes: Any, title: str, rows: Sequence[Row]) -> None:
     """Speed against the size that varies most: a line for each form, or for each of the others."""
     axis, series = _series(rows)
-    memory_bound = is_memory_bound(rows)
-    names = dict.fromkeys(name for row in rows for name in row["peers"])
+    drawn = [row for some in series.values() for row in some]
+    memory_bound = is_memory_bound(drawn)
+    names = dict.fromkeys(name for row in drawn for name in row["peers"])
     peers = [name for name in names if memory_bound or name != "copy"]
-    styles = ["none"] if axis == EQUAL_WORK else _STYLES
     few = len(series) <= len(_STYLES)
-    for place, (label, some) in enumerate(series.items()):
-        if few:  # a colour for each contender, a style for each line of ours
-            for number, name in enumerate([None, *peers]):
-                text = f"{name or 'tcgemm'} {label if len(series) > 1 else ''}".strip()
-                color = OURS if name is None else _PEERS[(number - 1) % len(_PEERS)]
-                _draw_line(
-                    axes, _points(some, axis, name, memory_bound), color, styles[place], text
-                )
-        else:  # a colour for each line of ours, the best peer dotted beside it
-            color = _MANY[place % len(_MANY)]
-            _draw_line(axes, _points(some, axis, None, memory_bound), color, "-", label)
-            _draw_line(axes, _points(some, axis, _BEST, memory_bound), color, ":", None)
-    sizes = sorted({size_on(axis, row) for some in series.values() for row in some})
+    if few:  # a colour for each contender, a style for each line of ours
+        colors = {None: OURS, **dict(zip(peers, itertools.cycle(_PEERS), strict=False))}
+        plain = "none" if axis == EQUAL_WORK else "-"
+        styles = dict(zip(series, (plain, *_STYLES[1:]), strict=False))
+        for label, some in series.items():
+            for name, color in colors.items():
+                points = _points(some, axis, name, memory_bound)
+                _draw_line(axes, points, color, styles[label])
+        key = [(name or "tcgemm", color, plain, "o") for name, color in colors.items()]
+        if len(series) > 1:
+            key += [(label, "black", style, "") for label, style in styles.items()]
+    else:  # a colour for each line of ours, the best peer dotted beside it
+        many = dict(zip(series, itertools.cycle(_MANY), strict=False))
+        for label, some in series.items():
+            _draw_line(axes, _points(some, axis, None, memory_bound), many[label], "-")
+            _draw_line(axes, _points(some, axis, _BEST, memory_bound), many[label], ":")
+        key = [(label, color, "-", "o") for label, color in many.items()]
+        key += [("the best peer", "black", ":", "o")] if peers else []
+    for text, color, style, marker in key:
+        axes.plot([], [], ls=style, marker=marker, ms=4, color=color, label=text)
+    sizes = sorted({size_on(axis, row) for row in drawn})
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_xscale("log", base=2)
     ticks: list[float] = []
     apart = max(1.02, (sizes[-1] / sizes[0]) ** (1 / 12))  # or their numbers run together
-    for size in [size for size in sizes if not _is_odd(size)] or sizes:
-        if not ticks or size > apart * ticks[-1]:
+    for size in sorted(sizes, key=_is_odd):
+        if all(size > apart * tick or tick > apart * size for tick in ticks):
             ticks.append(size)
     axes.set_xticks(ticks, [f"{tick:.0f}" for tick in ticks])
     axes.minorticks_off()
     notes = [AXES.get(axis, axis.upper())]
     if axis != EQUAL_WORK and any(map(_is_odd, sizes)):
         notes.append("crosses: sizes that are no multiple of 8")
-    notes += ["dotted: the best peer"] if peers and not few else []
-    axes.set_xlabel("; ".join(notes), fontsize=8)
-    set_speed_axis(axes, rows, memory_bound)
-    axes.legend(fontsize=7)
+    if len(drawn) < len(rows):
+        notes.append("other shapes: on the right")
+    axes.set_xlabel("; ".join(notes), fontsize=9)
+    set_speed_axis(axes, drawn, memory_bound)
+    axes.legend(fontsize=8, handlelength=3.5)
 
 
 def _series(rows: Sequence[Row]) -> tuple[str, dict[str, list[Row]]]:
@@ -150,7 +159,7 @@ def _others(case: Case, dimension: str) -> str:
 
 def is_memory_bound(rows: Sequence[Row]) -> bool:
     """Whether bandwidth is what most of them say something about."""
-    return statistics.median(case_of(row).operations / case_of(row).bytes for row in rows) < 64
+    return 2 * sum(case_of(row).is_memory_bound for row in rows) > len(rows)
 
 
 def speed(row: Row, side: Row, memory_bound: bool) -> float:
@@ -160,10 +169,10 @@ def speed(row: Row, side: Row, memory_bound: bool) -> float:
 
 
 def set_speed_axis(axes: Any, rows: Sequence[Row], memory_bound: bool) -> None:
-    sides = ((row, side) for row in rows for side in (row["ours"], *row["peers"].values()))
-    fastest = max(speed(row, side, memory_bound) for row, side in sides)
-    unit = "B/s" if memory_bound else "FLOP/s"
-    axes.set_ylabel(f"T{unit}" if fastest >= 0.2 else f"G{unit}")
+    """From 0 to the fastest of what was drawn."""
+    fastest = float(axes.dataLim.y1)
+    unit = "B" if memory_bound else case_of(rows[0]).mode.unit
+    axes.set_ylabel(f"{'T' if fastest >= 0.2 else 'G'}{unit}/s")
     if fastest < 0.2:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value * 1e3:g}")
     axes.set_ylim(0, 1.06 * fastest)
@@ -188,16 +197,13 @@ def _is_odd(size: float) -> bool:
     return size > 8 and size % 8 in range(1, 8)
 
 
-def _draw_line(
-    axes: Any, points: Sequence[tuple[float, float]], color: str, style: str, label: str | None
-) -> None:
+def _draw_line(axes: Any, points: Sequence[tuple[float, float]], color: str, style: str) -> None:
     aligned = [point for point in points if not _is_odd(point[0])]
     odd = [point for point in points if _is_odd(point[0])]
     if aligned:
-        axes.plot(*zip(*aligned, strict=True), ls=style, marker="o", ms=4, color=color, label=label)
-    if odd:
-        shown = None if aligned else label
-        axes.plot(*zip(*odd, strict=True), "x", ms=7, mew=2, color=color, label=shown)
+        axes.plot(*zip(*aligned, strict=True), ls=style, marker="o", ms=4, color=color)
+    if odd:  # a thin line: which crosses belong together
+        axes.plot(*zip(*odd, strict=True), ls=style, lw=0.7, marker="x", ms=7, mew=2, color=color)
 
 
 def ratio_ticks(low: float, high: float) -> list[float]:
