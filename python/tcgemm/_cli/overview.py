@@ -25,7 +25,7 @@ from tcgemm._cli.report import UsageError
 
 _PEER = "#7f7f7f"
 _HEIGHT = 2.7  # inches of a suite
-_LETTERS = 95  # of a group's name that fit into the width of a panel
+_LETTERS = 90  # of a group's name that fit into the width of a panel
 _SIZES = tuple(1 << power for power in range(21))
 
 
@@ -38,7 +38,7 @@ def draw_overview(reports: Sequence[dict[str, Any]], path: str) -> None:
     ]
     if not compared:
         raise UsageError("--plot: no row was compared with a peer, so there is nothing to draw")
-    figure, axes = make_figure(len(compared), 2, 14, [_HEIGHT] * len(compared))
+    figure, axes = make_figure(len(compared), 2, 12, [_HEIGHT] * len(compared))
     places = dict.fromkeys(where(report) for report, _ in compared)
     key = "blue: ours, faster than the best peer; red: ours, slower; grey: the best peer"
     figure.suptitle("\n".join(["tcgemm bench", *places, key]), fontsize=10)
@@ -66,7 +66,7 @@ def _draw_speeds(axes: Any, report: dict[str, Any], rows: Sequence[Row]) -> None
     set_speed_axis(axes, rows, memory_bound)
     axes.set_xlabel(AXES.get(axis, axis.upper()), fontsize=8)
     title = f"{report['suite']}: {report['description']}" if report["description"] else "tcgemm"
-    axes.set_title(title, fontsize=10, loc="left", fontweight="bold")
+    axes.set_title(title, fontsize=9, loc="left", fontweight="bold")
 
 
 def _apart(sizes: Sequence[float]) -> list[float]:
@@ -104,15 +104,16 @@ def _draw_ratios(axes: Any, report: dict[str, Any], rows: Sequence[Row]) -> None
         letters = _LETTERS * count / len(rows)
         narrow = letters < max(map(len, title.split()))
         axes.text(
-            start - 0.4, 0.98, title if narrow else _wrapped(title, letters), fontsize=6.5,
+            start - 0.4, 0.98, title if narrow else _wrapped(title, letters), fontsize=7,
             va="top", rotation=90 if narrow else 0, transform=axes.get_xaxis_transform(),
         )  # fmt: skip
         start += count
     worst = min(range(len(rows)), key=ratios.__getitem__)
     axes.annotate(
         f"{ratios[worst]:.2f}  {case_of(rows[worst]).size} {case_of(rows[worst]).form}",
-        (worst, min(1, ratios[worst])), xytext=(0, -9), textcoords="offset points", fontsize=7,
+        (worst, min(1, ratios[worst])), xytext=(0, -9), textcoords="offset points", fontsize=8,
         ha="left" if worst < len(rows) / 2 else "right",
+        bbox={"color": "white", "pad": 0.5},
     )  # fmt: skip
     facts = summary(report)
     axes.axhline(facts["geometric_mean"], color=OURS, lw=1, ls="--")
@@ -120,9 +121,8 @@ def _draw_ratios(axes: Any, report: dict[str, Any], rows: Sequence[Row]) -> None
     against = "the best peer" if len(best) > 1 else best.pop()
     missing = f", {facts['not_run']} not run" if facts["not_run"] else ""
     axes.set_title(
-        f"ratio to {against}: geometric mean {facts['geometric_mean']:.2f} (dashed), minimum"
-        f" {facts['minimum']:.2f}, lost {facts['lost_count']} of {facts['compared']} (red)"
-        + missing,
+        f"speed over {against}: geometric mean {facts['geometric_mean']:.2f} (dashed), lost"
+        f" {facts['lost_count']} of {facts['compared']} (red){missing}",
         fontsize=9,
         loc="left",
     )
