@@ -148,6 +148,7 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
         (["--sizes", "4", "--layout", "nx"], "--layout nx"),
         (["--sizes", "4", "--dtype", "float31"], "--dtype float31"),
         (["--sizes", "4", "--precision", "fp17"], "--precision fp17"),
+        (["--sizes", "4", "--out-dtype", "float31"], "--out-dtype float31"),
         (["--sizes", "4", "--families", "sm00"], "--families sm00"),
         (["--sizes", "4", "--seconds", "0"], "--seconds"),
         (["--sizes", "4", "--json", "/nosuch/file.json"], "--json /nosuch/file.json"),

@@ -143,9 +143,12 @@ def _suite(arguments: argparse.Namespace) -> Suite:
         return Suite(suite.name, suite.description, tuple(cases))
     dtypes = parse_names(arguments.dtype or "float32", "--dtype", _DTYPES)
     layouts = parse_names(arguments.layout or "nn", "--layout", LAYOUTS)
-    if arguments.precision is not None and arguments.precision not in PRECISION_DTYPE:
-        allowed = ", ".join(PRECISION_DTYPE)
-        raise UsageError(f"--precision {arguments.precision}: expected one of {allowed}")
+    for option, value, allowed in (
+        ("--precision", arguments.precision, PRECISION_DTYPE),
+        ("--out-dtype", arguments.out_dtype, ITEM_BYTES),
+    ):
+        if value is not None and value not in allowed:
+            raise UsageError(f"{option} {value}: expected one of {', '.join(allowed)}")
     common = Case(
         0,
         0,
