@@ -294,21 +294,38 @@ def test_lists_in_a_suite_stand_for_each_of_their_values(tmp_path):
     assert cases[-1] == Case(2, 30, 20, "float32", padding=1, group="x")
 
 
+NAMED = '[[groups]]\ntitle = "x"\n'
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("text", "named"),
     [
-        "groups = 3",
-        "not toml",
-        '[[groups]]\ntitle = "x"\nshape = [1]',
-        "[[groups]]\nsizes = [1]",
-        '[[groups]]\ntitle = "x"\nsizes = [1]\nlayout = ["nx"]',
-        '[[groups]]\ntitle = "x"\nsizes = [1]\ndtype = "float31"',
-        '[[groups]]\ntitle = "x"\nsizes = [0]',
-        '[[groups]]\ntitle = "x"\nsizes = [1]\nagainst = { padding = -1 }',
+        ("groups = 3", "it needs [[groups]]"),
+        ('description = "x"', "it needs [[groups]], each with a title"),
+        ("not toml", "line 1"),
+        ("[[groups]]\nsizes = [1]", "the group of sizes has no title"),
+        (NAMED, "neither sizes, shapes nor rows with weights"),
+        (NAMED + "shape = [1]", "no field is called 'shape'; there are title, accumulate"),
+        (NAMED + "sizes = [1]\nm = 3", "no field is called 'm'"),
+        (NAMED + "sizes = 8", "sizes is 8; expected a list of integers N"),
+        (NAMED + "shapes = [[1, 2]]", "expected a list of integers [M, N, K] or [batch, M, N, K]"),
+        (NAMED + "rows = [1]\nweights = [2]", "expected a list of integers [N, K]"),
+        (NAMED + 'sizes = [1]\nlayout = ["nx"]', "layout 'nx' is not in"),
+        (NAMED + 'sizes = [1]\ndtype = "float31"', "dtype 'float31' is not in"),
+        (NAMED + 'sizes = [1]\nout_dtype = "float31"', "out_dtype 'float31' is not in"),
+        (NAMED + 'sizes = [1]\nprecision = "fp17"', "precision 'fp17' is not in"),
+        (NAMED + 'sizes = [1]\npadding = "a"', "padding is 'a'; expected int"),
+        (NAMED + 'sizes = [1]\nbeta = "a"', "beta is 'a'; expected float"),
+        (NAMED + "sizes = [0]", "sizes and batch start at 1"),
+        (NAMED + "sizes = [1]\nagainst = { padding = -1 }", "padding at 0"),
+        (NAMED + "sizes = [1]\nagainst = { pading = 1 }", "no field is called 'pading'"),
+        (NAMED + "sizes = [1]\nagainst = 3", "against is 3; expected dict"),
     ],
 )
-def test_a_suite_that_is_none(capsys, tmp_path, text):
+def test_a_suite_that_is_none(capsys, tmp_path, text, named):
     file = tmp_path / "bad.toml"
     file.write_text(text)
     assert main(["bench", "--suite", str(file)]) == 2
-    assert "not a suite" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f"--suite {file}: not a suite: " in error
+    assert named in error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tcgemm._cli.modes import ITEM_BYTES, Mode
+from tcgemm._cli.modes import ITEM_BYTES, PRECISION_DTYPE, Mode
 from tcgemm._cli.report import UsageError
 
 # Fewer operations a byte than this, and any GPU with tensor cores waits for its memory.
@@ -164,28 +164,51 @@ def load_suite(name: str) -> Suite:
         raise UsageError(f"--suite {name}: no such suite; there are {known}, or give a .toml file")
     try:
         data = tomllib.loads(text)
-        groups = data["groups"]
-        cases = tuple(itertools.chain.from_iterable(_group(group) for group in groups))
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        groups = data.get("groups")
+        if not (isinstance(groups, list) and all(isinstance(group, dict) for group in groups)):
+            raise ValueError("it needs [[groups]], each with a title and with sizes or shapes")
+        cases = tuple(itertools.chain.from_iterable(map(_group, groups)))
+    except ValueError as error:  # TOMLDecodeError is one
         raise UsageError(f"--suite {name}: not a suite: {error}") from None
     return Suite(Path(name).stem, data.get("description", ""), cases)
 
 
+# The fields of a group that are shapes: how many numbers an entry has, and what they are.
+_SHAPES = {
+    "sizes": ((1,), "N"),
+    "shapes": ((3, 4), "[M, N, K] or [batch, M, N, K]"),
+    # Few or many rows times weights, as layers of networks have them.
+    "rows": ((1,), "M"),
+    "weights": ((2,), "[N, K]"),
+}
+# The others are those of a case: by the first word of its annotations, what they hold.
+_FIELDS = {field.name: str(field.type).split(" ")[0].split("[")[0] for field in fields(Case)}
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "str": str, "int": int, "float": (int, float), "bool": bool, "dict": dict,
+}  # fmt: skip
+
+
 def _group(group: dict[str, Any]) -> list[Case]:
     """The cases of a [[groups]] table: every value of every list, of every shape."""
-    fields = dict(group)
-    title = fields.pop("title")
-    shapes = [[size, size, size] for size in fields.pop("sizes", [])]
-    shapes += fields.pop("shapes", [])  # [m, n, k] or [batch, m, n, k]
-    # Few or many rows times weights of N columns and K rows, as layers of networks have them.
-    rows, weights = fields.pop("rows", []), fields.pop("weights", [])
-    shapes += [[m, n, k] for n, k in weights for m in rows]
+    rest = dict(group)
+    title = rest.pop("title", None)
+    if not isinstance(title, str):
+        raise ValueError(f"the group of {', '.join(group)} has no title, which every group needs")
+    _check_names(title, rest, {*_FIELDS, *_SHAPES} - {"m", "n", "k", "group"})
+    entries = {name: _entries(title, name, rest.pop(name, [])) for name in _SHAPES}
+    shapes = [[size, size, size] for (size,) in entries["sizes"]]
+    shapes += entries["shapes"]
+    shapes += [[m, n, k] for n, k in entries["weights"] for (m,) in entries["rows"]]
     if not shapes:
         raise ValueError(f"group {title!r}: neither sizes, shapes nor rows with weights")
-    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
+    lists = {key: value for key, value in rest.items() if isinstance(value, list)}
     cases = []
     for values in itertools.product(*lists.values()):
-        chosen = {**fields, **dict(zip(lists, values, strict=True))}
+        chosen = {**rest, **dict(zip(lists, values, strict=True))}
+        _check_types(title, chosen)
+        against = chosen.get("against", {})
+        _check_names(title, against, {*_FIELDS} - {"against", "group"})
+        _check_types(title, against)
         for *batch, m, n, k in shapes:
             case = Case(m, n, k, group=title, **chosen)
             cases.append(replace(case, batch=batch[0]) if batch else case)
@@ -194,11 +217,39 @@ def _group(group: dict[str, Any]) -> list[Case]:
     return cases
 
 
+def _entries(title: str, name: str, values: Any) -> list[list[int]]:
+    """What one of _SHAPES has, each entry as a list; ValueError for what is none."""
+    lengths, form = _SHAPES[name]
+    if isinstance(values, list):
+        entries = [value if isinstance(value, list) else [value] for value in values]
+        numbers = itertools.chain.from_iterable(entries)
+        if {*map(len, entries)} <= {*lengths} and all(isinstance(one, int) for one in numbers):
+            return entries
+    raise ValueError(f"group {title!r}: {name} is {values!r}; expected a list of integers {form}")
+
+
+def _check_names(title: str, given: Iterable[str], known: set[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"group {title!r}: no field is called {name!r}; there are title,"
+                f" {', '.join(sorted(known))}"
+            )
+
+
+def _check_types(title: str, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if not isinstance(value, _TYPES[_FIELDS[name]]):
+            raise ValueError(f"group {title!r}: {name} is {value!r}; expected {_FIELDS[name]}")
+
+
 def _check(case: Case) -> None:
     """ValueError for fields that no case can have; the library checks the others itself."""
     allowed = {
         "layout": LAYOUTS,
         "dtype": tuple(ITEM_BYTES),
+        "out_dtype": (None, *ITEM_BYTES),
+        "precision": (None, *PRECISION_DTYPE),
         "broadcast": ("", "a", "b"),
         "scales": ("", "columns", "blocks"),
     }
