@@ -318,7 +318,7 @@ NAMED = '[[groups]]\ntitle = "x"\n'
         (NAMED + 'sizes = [1]\nbeta = "a"', "beta is 'a'; expected float"),
         (NAMED + "sizes = [0]", "sizes and batch start at 1"),
         (NAMED + "sizes = [1]\nagainst = { padding = -1 }", "padding at 0"),
-        (NAMED + "sizes = [1]\nagainst = { pading = 1 }", "no field is called 'pading'"),
+        (NAMED + "sizes = [1]\nagainst = { paddings = 1 }", "no field is called 'paddings'"),
         (NAMED + "sizes = [1]\nagainst = 3", "against is 3; expected dict"),
     ],
 )
