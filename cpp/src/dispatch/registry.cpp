@@ -17,12 +17,15 @@
 namespace tcgemm {
 
 const std::vector<RegisteredFamily>& registered_families() {
-    static const auto& families = *new std::vector<RegisteredFamily>{
-        // not destroyed, likewise
-#define TCGEMM_FAMILY(name, architectures) {#name, architectures, &name::family()},
+    const auto make = [] {
+        std::vector<RegisteredFamily> families;
+#define TCGEMM_FAMILY(name, architectures) \
+    families.push_back({#name, architectures, &name::family()});
 #include "families.inc"
 #undef TCGEMM_FAMILY
+        return families;
     };
+    static const auto& families = *new std::vector<RegisteredFamily>(make());  // not destroyed
     return families;
 }
 
