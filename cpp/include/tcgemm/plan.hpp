@@ -37,8 +37,9 @@ struct GemmScalars {
 
 class TCGEMM_API Plan {
    public:
-    // Checks the problem and chooses a kernel. Throws ShapeError, DTypeError, LayoutError,
-    // UnsupportedError, DeviceError, or NoKernelError that lists each kernel's reason.
+    // Checks the problem and chooses a kernel. Throws InvalidArgument (modes, scales) or its kinds
+    // ShapeError, DTypeError and LayoutError; DeviceError; NoKernelError that lists each kernel's
+    // reason.
     // TCGEMM_FORCE_FAMILY and TCGEMM_FORCE_KERNEL (environment) limit the choice.
     Plan(const GemmProblem& problem, Device device);
     ~Plan();
@@ -62,7 +63,9 @@ class TCGEMM_API Plan {
     // Launches on `stream` (ignored on the CPU, where the call returns with D written). Nothing is
     // allocated and nothing waits, so the call can be captured into a CUDA graph. `workspace`:
     // workspace_bytes() bytes on the plan's device, aligned to 256, free for use in stream order.
-    // Throws LayoutError (null, misaligned or overlapping operands), CudaError.
+    // Throws LayoutError (null, misaligned or overlapping operands), InvalidArgument (a workspace
+    // too small, a factor that is no whole number for an int32 result), CudaError; on the CPU
+    // OutOfMemory.
     void run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream,
              void* workspace, std::size_t workspace_bytes) const;
     // The same with a workspace out of the library's pool, in stream order. Throws OutOfMemory.

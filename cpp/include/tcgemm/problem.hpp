@@ -50,7 +50,7 @@ struct GemmProblem {
     int batch_rank = 0;  // 0: one product
     BatchDims batch_shape{};
     Operand a, b, d;
-    Operand c;  // same dtype as D; not read where beta = 0
+    Operand c;  // same dtype as D, also where beta = 0 and it is not read: without a C, D's
     Precision precision = Precision::automatic;
     Accumulate accumulate = Accumulate::automatic;
     Determinism determinism = Determinism::run_to_run;

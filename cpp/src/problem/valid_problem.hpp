@@ -17,7 +17,7 @@ namespace tcgemm {
 //  - precision and accumulate are resolved, never `automatic`.
 class ValidProblem {
    public:
-    // The one maker. Throws ShapeError, DTypeError, LayoutError or UnsupportedError.
+    // The one maker. Throws InvalidArgument, ShapeError, DTypeError or LayoutError.
     static ValidProblem check(const GemmProblem& problem);
 
     const GemmProblem& operator*() const { return problem_; }
