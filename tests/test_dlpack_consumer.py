@@ -1,6 +1,7 @@
 """The DLPack consumer against producers made by hand: every variant, and each deleter once."""
 
 import gc
+import itertools
 
 import ml_dtypes
 import numpy as np
@@ -143,6 +144,35 @@ def test_pinned_host_memory_counts_as_the_cpu(a, b):
     pinned = Producer(a, device=(producers.CUDA_HOST, 0))
     np.testing.assert_array_equal(tcgemm.matmul(pinned, b), a @ b)
     assert pinned.streams == [None]
+
+
+def saying(device, producer=Producer):
+    """A producer whose `__dlpack_device__` says `device`, wherever its DLTensor is."""
+    return type("Saying", (producer,), {"__dlpack_device__": lambda _: device})
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        ((producers.CUDA, 0), "is on cpu by its __dlpack_device__, but on cuda:0 by what"),
+        ((producers.ROCM, 0), "is on a device of DLPack type 10"),
+    ],
+)
+def test_p12_the_device_of_a_capsule_is_not_another(producer, device, words, a, b):
+    """Memory of a GPU must not be read as the host's."""
+    elsewhere = saying((producers.CPU, 0), producer)(b, device=device)
+    with pytest.raises(tcgemm.DeviceError, match=f"^b .*{words}"):
+        tcgemm.matmul(a, elsewhere)
+    assert elsewhere.deletions == elsewhere.exports == 1
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_kinds_of_host_memory_are_one_device(producer, a, b):
+    kinds = (producers.CPU, 0), (producers.CUDA_HOST, 0), (producers.CPU, 1)
+    for said, device in itertools.product(kinds, kinds):
+        host = saying(said, producer)(b, device=device)
+        np.testing.assert_array_equal(tcgemm.matmul(a, host), a @ b)
 
 
 @pytest.mark.parametrize("producer", PRODUCERS)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "cupy_array.hpp"
 #include "dlpack/dlpack.h"
@@ -22,11 +23,30 @@ int64_t true_stride(int64_t stride, int64_t size) {
     return stride > 0 && bytes < 0 ? bytes / size : stride;
 }
 
-ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const TypeInfo& type,
+Device device_of(DLDevice device, const char* operand) {
+    switch (device.device_type) {
+        case kDLCPU:
+        case kDLCUDAHost: return Device::cpu();
+        case kDLCUDA:
+        case kDLCUDAManaged:
+            if (device.device_id < 0) {  // Device would take it for the CPU
+                throw DeviceError(std::string(operand) + " is on CUDA device " +
+                                  std::to_string(device.device_id) +
+                                  "; devices are counted from 0: its producer is wrong");
+            }
+            return Device::cuda(device.device_id);
+        default:
+            throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
+                              std::to_string(static_cast<int>(device.device_type)) +
+                              "; tcgemm computes on the CPU (1) and on CUDA devices (2)");
+    }
+}
+
+ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
                   const char* operand) {
     ArrayView view;
+    view.device = device_of(tensor.device, operand);
     set_dtype(view, tensor.dtype, flags, type, operand);
-    view.device = device;
     view.read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     check_rank(tensor.ndim, operand);
     view.ndim = tensor.ndim;
@@ -45,30 +65,11 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, Device device, const T
         }
         normalise_strides(view);
     } else {
-        view.stride = packed(view.dtype, view.ndim, view.shape, device).stride;
+        view.stride = packed(view.dtype, view.ndim, view.shape, view.device).stride;
     }
     if (tensor.data != nullptr) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
     check_alignment(view, operand);
     return view;
-}
-
-Device device_of(DLDevice device, const char* operand) {
-    switch (device.device_type) {
-        case kDLCPU:
-        case kDLCUDAHost: return Device::cpu();
-        case kDLCUDA:
-        case kDLCUDAManaged:
-            if (device.device_id < 0) {  // Device would take it for the CPU
-                throw DeviceError(std::string(operand) + " is on CUDA device " +
-                                  std::to_string(device.device_id) +
-                                  "; devices are counted from 0: its __dlpack_device__ is wrong");
-            }
-            return Device::cuda(device.device_id);
-        default:
-            throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
-                              std::to_string(static_cast<int>(device.device_type)) +
-                              "; tcgemm computes on the CPU (1) and on CUDA devices (2)");
-    }
 }
 
 // A producer says why it can't export in an exception of its own.
@@ -176,9 +177,8 @@ std::shared_ptr<void> own(Managed* managed) {
     });
 }
 
-// Without a device, the tensor's own.
-ImportedArray take_versioned(DLManagedTensorVersioned* managed, std::optional<Device> device,
-                             const TypeInfo& type, const char* operand) {
+ImportedArray take_versioned(DLManagedTensorVersioned* managed, const TypeInfo& type,
+                             const char* operand) {
     ImportedArray imported;
     imported.owner = own(managed);  // from here on every way out calls the deleter
     if (managed->version.major != DLPACK_MAJOR_VERSION) {
@@ -186,20 +186,18 @@ ImportedArray take_versioned(DLManagedTensorVersioned* managed, std::optional<De
                                std::to_string(managed->version.major) + "." +
                                std::to_string(managed->version.minor) + "; tcgemm reads version 1");
     }
-    if (!device) device = device_of(managed->dl_tensor.device, operand);
-    imported.view = view_of(managed->dl_tensor, managed->flags, *device, type, operand);
+    imported.view = view_of(managed->dl_tensor, managed->flags, type, operand);
     imported.is_copy = (managed->flags & DLPACK_FLAG_BITMASK_IS_COPIED) != 0;
     return imported;
 }
 
-ImportedArray take_capsule(const py::object& capsule, Device device, const TypeInfo& type,
-                           const char* operand) {
+ImportedArray take_capsule(const py::object& capsule, const TypeInfo& type, const char* operand) {
     // Renaming the capsule takes its managed tensor over: its own destructor then leaves it alone.
     if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {
         auto* managed = static_cast<DLManagedTensorVersioned*>(
             PyCapsule_GetPointer(capsule.ptr(), "dltensor_versioned"));
         PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned");
-        return take_versioned(managed, device, type, operand);
+        return take_versioned(managed, type, operand);
     }
     if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
         auto* managed =
@@ -207,7 +205,7 @@ ImportedArray take_capsule(const py::object& capsule, Device device, const TypeI
         PyCapsule_SetName(capsule.ptr(), "used_dltensor");
         ImportedArray imported;
         imported.owner = own(managed);
-        imported.view = view_of(managed->dl_tensor, 0, device, type, operand);
+        imported.view = view_of(managed->dl_tensor, 0, type, operand);
         return imported;
     }
     throw DTypeError(std::string(operand) + " (" + type.name +
@@ -240,7 +238,13 @@ ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operan
     } catch (const py::error_already_set& error) {
         producer_refused(error, array, type, operand);
     }
-    return fp8.named(take_capsule(capsule, device, type, operand), type, operand);
+    ImportedArray imported = take_capsule(capsule, type, operand);
+    if (!(imported.view.device == device)) {
+        throw DeviceError(std::string(operand) + " (" + type.name + ") is on " + text(device) +
+                          " by its __dlpack_device__, but on " + text(imported.view.device) +
+                          " by what __dlpack__ exported; its producer must name one device");
+    }
+    return fp8.named(std::move(imported), type, operand);
 }
 
 // --- DLPack's C exchange API
@@ -283,14 +287,14 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
         if (known != nullptr && describes(*known, tensor, device)) return as_before(*known);
         check_negative_bit(array, operand);
         ImportedArray imported;
-        imported.view = view_of(tensor, 0, device, type, operand);
+        imported.view = view_of(tensor, 0, type, operand);
         return imported;
     }
     DLManagedTensorVersioned* managed = nullptr;
     if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
         producer_refused(py::error_already_set(), array, type, operand);
     }
-    return take_versioned(managed, std::nullopt, type, operand);
+    return take_versioned(managed, type, operand);
 }
 
 // --- CUDA Array Interface, version 3
