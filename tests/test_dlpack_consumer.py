@@ -72,6 +72,22 @@ def test_b05_size1_strange_strides():
         assert out.item() == 24
 
 
+@pytest.mark.parametrize("null_strides", [False, True])
+def test_p12_a_null_shape_is_refused(null_strides, a, b):
+    class Shapeless(Producer):
+        def export(self):
+            address = super().export()
+            producers.Versioned.from_address(address).tensor.shape = None
+            return address
+
+    shapeless = Shapeless(b, null_strides=null_strides)
+    with pytest.raises(tcgemm.ShapeError, match=r"^b was exported with 2 dimensions, but without"):
+        tcgemm.matmul(a, shapeless)
+    assert shapeless.deletions == shapeless.exports == 1
+    with pytest.raises(tcgemm.ShapeError, match="b is 0-dimensional"):  # where no shape is needed
+        tcgemm.matmul(a, Shapeless(np.array(2, np.float32)))
+
+
 def test_alignment_counts_after_the_offset(b):
     """An address that is no multiple of the element's size is refused; any multiple works."""
     room = np.zeros(64, np.uint8)

@@ -50,6 +50,10 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
     view.read_only = (flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
     check_rank(tensor.ndim, operand);
     view.ndim = tensor.ndim;
+    if (view.ndim > 0 && tensor.shape == nullptr) {
+        throw ShapeError(std::string(operand) + " was exported with " + std::to_string(view.ndim) +
+                         " dimensions, but without a shape (NULL); its producer is wrong");
+    }
     for (int dim = 0; dim < view.ndim; ++dim) view.shape[dim] = tensor.shape[dim];
     if (view.ndim < 0 || std::any_of(
                              view.shape.begin(), view.shape.begin() + view.ndim,
