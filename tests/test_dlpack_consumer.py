@@ -242,13 +242,16 @@ def test_p04_deleter_once_where_the_producer_raises(a, b):
     assert left.deletions == left.exports
 
 
-def test_a_keyboard_interrupt_in_a_producer_stays_one(a, b):
-    class Interrupted(Producer):
-        def __dlpack__(self, **_):
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
+@pytest.mark.parametrize("method", ["__dlpack__", "__dlpack_device__"])
+def test_what_does_not_speak_of_the_array_stays_what_it_is(error, method, a, b):
+    def raises(*_, **__):
+        raise error
 
-    with pytest.raises(KeyboardInterrupt):
-        tcgemm.matmul(Interrupted(a), b)
+    interrupted = type("Interrupted", (Producer,), {method: raises})
+    with pytest.raises(error) as raised:
+        tcgemm.matmul(interrupted(a), b)
+    assert raised.type is error
 
 
 def test_what_is_no_capsule_is_refused(a, b):

@@ -76,10 +76,13 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
     return view;
 }
 
-// A producer says why it can't export in an exception of its own.
+// A producer says why it can't export in an exception of its own. That there is no memory, or that
+// somebody interrupts, says nothing of the array.
 [[noreturn]] void producer_refused(const py::error_already_set& error, py::handle array,
                                    const TypeInfo& type, const char* operand) {
-    if (!error.matches(PyExc_Exception)) throw py::error_already_set(error);  // KeyboardInterrupt
+    if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) {
+        throw py::error_already_set(error);
+    }
     if (type.framework == Framework::torch) {
         const auto layout = py::cast<std::string>(py::str(array.attr("layout")));
         if (layout != "torch.strided") {
