@@ -156,6 +156,34 @@ def test_p12_torch(place):
 
 
 @each_place(lambda framework, device: framework == "torch")
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+def test_torch_tensors_are_taken_where_gradients_are_disabled(place, mode):
+    torch = place.module
+
+    class Named(torch.Tensor):  # asked through __dlpack__, as all tensors before PyTorch 2.10
+        pass
+
+    x, values = place.array(integers((3, 4))), integers((4, 5), 1)
+    weight = torch.nn.Parameter(place.array(values.T))
+    leaf = place.array(values.T).requires_grad_()
+    out = place.empty((3, 5)).requires_grad_()
+    plan = tcgemm.plan(x, weight.detach().T)
+    for each in (weight, leaf, leaf.as_subclass(Named)):
+        with pytest.raises(tcgemm.DTypeError, match=r"b requires a gradient.*torch\.no_grad\(\)"):
+            tcgemm.matmul(x, each.T)
+        with getattr(torch, mode)():
+            results = (
+                tcgemm.matmul(x, each.T),
+                tcgemm.matmul(each, x.T).T,
+                plan.execute(b=each.T),
+                tcgemm.matmul(x, each.T, out=out),
+            )
+        assert results[3] is out
+        for result in results:
+            np.testing.assert_array_equal(place.to_numpy(result), integers((3, 4)) @ values)
+
+
+@each_place(lambda framework, device: framework == "torch")
 def test_torch_subclasses(place):
     torch = place.module
 

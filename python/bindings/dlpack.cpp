@@ -99,26 +99,33 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
 // --- torch: what an exported pointer would lose -------------------------------------------------
 
 struct TorchMembers {
-    explicit TorchMembers(py::handle tensor_class)
-        : requires_grad(tensor_class, "requires_grad"), is_neg(tensor_class, "is_neg") {}
+    explicit TorchMembers(const py::module_& torch)
+        : requires_grad(torch.attr("Tensor"), "requires_grad"),
+          is_neg(torch.attr("Tensor"), "is_neg"),
+          is_grad_enabled(torch.attr("is_grad_enabled")) {}
     Attribute requires_grad;
     Method is_neg;
+    py::object is_grad_enabled;  // false under no_grad() and inference_mode()
 };
 
 const TorchMembers& torch_members() {
     // Never freed, as it holds Python objects; guarded by the GIL.
     static const TorchMembers* members = nullptr;
     if (members == nullptr) {
-        members = new TorchMembers(py::module_::import("torch").attr("Tensor"));
+        members = new TorchMembers(py::module_::import("torch"));
     }
     return *members;
 }
 
+bool requires_gradient(py::handle array) {
+    return torch_members().requires_grad.of(array).ptr() == Py_True;
+}
+
 void check_gradient(py::handle array, const char* operand) {
-    if (torch_members().requires_grad.of(array).ptr() == Py_True) {
+    if (requires_gradient(array) && torch_members().is_grad_enabled().ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " requires a gradient, which tcgemm does not compute; pass " + operand +
-                         ".detach()");
+                         ".detach(), or call tcgemm under torch.no_grad()");
     }
 }
 
@@ -394,11 +401,15 @@ ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand
     if (type.protocol == Protocol::cuda_array_interface) {
         return import_cuda_array_interface(array, type, operand, device);
     }
-    if (type.framework == Framework::torch) {
-        check_gradient(array, operand);
-        check_negative_bit(array, operand);
+    if (type.framework != Framework::torch) {
+        return import_dlpack(array, type, operand, device, stream);
     }
-    return import_dlpack(array, type, operand, device, stream);
+    check_gradient(array, operand);
+    check_negative_bit(array, operand);
+    // __dlpack__ refuses what requires a gradient, even where gradients are disabled.
+    const auto exported = requires_gradient(array) ? py::object(array.attr("detach")())
+                                                   : py::reinterpret_borrow<py::object>(array);
+    return import_dlpack(exported, type, operand, device, stream);
 }
 
 }  // namespace tcgemm::python
