@@ -34,7 +34,6 @@ class Operands {
              const KnownViews& known = {});
 
     bool has(Slot slot) const { return !arrays_[slot].is_none(); }
-    const py::object& array(Slot slot) const { return arrays_[slot]; }
     const ArrayView& view(Slot slot) const { return imported_[slot].view; }
 
     Device memory_device() const { return memory_; }
