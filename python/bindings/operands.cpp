@@ -88,7 +88,12 @@ Device device_for_host_arrays() {
     }
     const Device device = Device::cuda(digits.empty() ? 0 : std::stoi(digits));
     about_to_use_cuda();
-    properties(device);  // throws where there is no such GPU
+    try {
+        properties(device);
+    } catch (const DeviceError& error) {
+        throw DeviceError("TCGEMM_DEVICE is \"" + value + "\", but " + error.what() +
+                          "; unset it, or set it to another device or to cpu");
+    }
     return device;
 }
 

@@ -78,7 +78,7 @@ class Operands {
 };
 
 // The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else GPU 0 if there is
-// one.
+// one. Throws InvalidArgument and DeviceError, which name the variable.
 Device device_for_host_arrays();
 
 }  // namespace tcgemm::python
