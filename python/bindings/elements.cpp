@@ -20,6 +20,12 @@ std::string cast_call(const TypeInfo& type, const char* operand, const char* dty
     }
 }
 
+// What to pass instead: `converted`, but for `out`, where the result would be in the conversion
+// only.
+std::string instead(const char* operand, const std::string& converted, const std::string& out) {
+    return "; pass " + (operand == std::string("out") ? "an out " + out : converted);
+}
+
 std::string dlpack_dtype_name(DLDataType dtype) {
     const std::string bits = std::to_string(dtype.bits);
     switch (dtype.code) {
@@ -61,7 +67,8 @@ std::string dlpack_dtype_name(DLDataType dtype) {
         throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
                          real + ".real, " + operand + real + ".imag)");
     }
-    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32"));
+    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32") + ", or " +
+                     cast_call(type, operand, "float64") + " for values of more than 24 bits");
 }
 
 void set_bytes(ArrayView& view) {
@@ -137,7 +144,8 @@ void check_alignment(const ArrayView& view, const char* operand) {
     if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0) return;
     throw LayoutError(std::string(operand) + " is " + name(view.dtype) +
                       " at an address that is no multiple of " +
-                      std::to_string(size_of(view.dtype)) + " bytes; pass a copy of it");
+                      std::to_string(size_of(view.dtype)) + " bytes" +
+                      instead(operand, "a copy of it", "at a multiple"));
 }
 
 void set_stride(ArrayView& view, int dim, int64_t bytes, const TypeInfo& type,
@@ -150,16 +158,26 @@ void set_stride(ArrayView& view, int dim, int64_t bytes, const TypeInfo& type,
                                                                  : "a contiguous copy of ";
     throw LayoutError(std::string(operand) + " has a stride of " + std::to_string(bytes) +
                       " bytes in dimension " + std::to_string(dim) +
-                      ", no multiple of its element's " + std::to_string(size) + "; pass " + copy +
-                      "(" + operand + ")");
+                      ", no multiple of its element's " + std::to_string(size) +
+                      instead(operand, copy + "(" + operand + ")", "whose strides are multiples"));
 }
 
 void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, const char* operand) {
     static const std::string native = "=|<";  // little-endian hosts only
     if (native.find(dtype.byteorder()) == std::string::npos) {
-        throw DTypeError(std::string(operand) + " has swapped bytes (" +
-                         py::cast<std::string>(py::str(dtype)) + "); pass " + operand + ".astype(" +
-                         operand + ".dtype.newbyteorder('='))");
+        throw DTypeError(
+            std::string(operand) + " has swapped bytes (" + py::cast<std::string>(py::str(dtype)) +
+            ")" +
+            instead(operand,
+                    std::string(operand) + ".astype(" + operand + ".dtype.newbyteorder('='))",
+                    "in the machine's byte order"));
+    }
+    if (dtype.has_fields()) {
+        const py::object first = py::list(dtype.attr("names"))[0];
+        throw DTypeError(std::string(operand) + " is structured (" +
+                         py::cast<std::string>(py::str(dtype)) +
+                         "); pass one of its fields, such as " + operand + "[" +
+                         py::cast<std::string>(py::repr(first)) + "]");
     }
     const auto bits = static_cast<int>(8 * dtype.itemsize());
     const char kind = dtype.kind();
@@ -180,9 +198,10 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
         view.dtype = kDTypes[i].id;
         return;
     }
-    const std::string name = py::cast<std::string>(dtype.attr("name"));
-    const std::optional<DType> known = dtype_named(name);
-    if (!known) refuse_dtype(name, type, operand);
+    const std::optional<DType> known = dtype_named(py::cast<std::string>(dtype.attr("name")));
+    if (!known) {  // by str(): in the names of strings are their bits, as in "str32"
+        refuse_dtype(py::cast<std::string>(py::str(dtype)), type, operand);
+    }
     Py_XSETREF(registered[static_cast<std::size_t>(*known)], py::object(dtype).release().ptr());
     view.dtype = *known;
 }

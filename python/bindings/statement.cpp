@@ -83,9 +83,13 @@ void check_number_scales(const Operands& operands, const NumberScales& scales, P
 
 void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
     if (view.dtype == wanted) return;
+    const std::string other = operand == std::string("out")
+                                  ? std::string("an out of ") + name(wanted)
+                                  : std::string(operand) + " converted to " + name(wanted);
+    const std::string asked =  // int32 is the result of int8 operands alone, and their default
+        is_integer(view.dtype) ? "" : std::string(", or out_dtype=\"") + name(view.dtype) + "\"";
     throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
-                     name(wanted) + "; pass out_dtype=\"" + name(view.dtype) + "\", or convert " +
-                     operand);
+                     name(wanted) + "; pass " + other + asked);
 }
 
 }  // namespace
