@@ -15,6 +15,13 @@ B = np.ones((4, 5), np.float32)
 INT = np.ones((3, 4), np.int8)
 
 
+class Sparse:
+    """As a matrix of SciPy, of which numpy.asarray makes an array of one object."""
+
+    def toarray(self):
+        raise AssertionError("the caller decides on so much memory")
+
+
 @pytest.mark.parametrize(
     ("name", "bases"),
     [
@@ -48,6 +55,7 @@ BAD_CALLS = [
     ({"a": np.float32([2])[0]}, "DTypeError", "a is a numpy.float32; pass an array"),
     ({"a": np.array(2, np.float32)}, "ShapeError", "a is 0-dimensional"),
     ({"a": [[1.0]]}, "DTypeError", r"a is a builtins.list.*numpy.asarray\(a\)"),
+    ({"a": Sparse()}, "DTypeError", r"a is a \S*Sparse, a sparse matrix; pass a\.toarray\(\)$"),
     ({"b": None}, "DTypeError", "b is a builtins.NoneType"),
     ({"b": "text"}, "DTypeError", "b is a builtins.str"),
     ({"a": A[0], "trans_a": True}, "ShapeError", "trans_a is True, but a of shape"),

@@ -60,11 +60,14 @@ bool trusts_exchange_api(Framework framework, const std::string& name) {
            name == "torch.nn.parameter.Parameter";
 }
 
-[[noreturn]] void not_an_array(const char* operand, const std::string& name, Framework framework) {
+[[noreturn]] void not_an_array(py::handle array, const char* operand, const std::string& name,
+                               Framework framework) {
     std::string fix =
         "; pass an array of NumPy, CuPy, PyTorch or JAX, or any object with __dlpack__";
     if (framework == Framework::jax && name.find("Tracer") != std::string::npos) {
         fix = ", which has no memory while JAX traces; call tcgemm outside jit, grad and vmap";
+    } else if (py::hasattr(array, "toarray")) {  // SciPy's and CuPy's, which asarray() would wrap
+        fix = ", a sparse matrix; pass " + std::string(operand) + ".toarray()";
     } else if (framework == Framework::other) {
         fix += std::string(" (numpy.asarray(") + operand + ") makes one of a list or a buffer)";
     }
@@ -85,7 +88,7 @@ TypeInfo inspect(py::handle array, const char* operand) {
     info.framework = framework_of(type);
     if (info.framework == Framework::numpy) {
         if (!py::isinstance(array, py::module_::import("numpy").attr("ndarray"))) {
-            not_an_array(operand, info.name, Framework::other);
+            not_an_array(array, operand, info.name, Framework::other);
         }
         if (is_masked(array)) {
             throw DTypeError(std::string(operand) +
@@ -103,7 +106,7 @@ TypeInfo inspect(py::handle array, const char* operand) {
     } else if (py::hasattr(array, "__cuda_array_interface__")) {
         info.protocol = Protocol::cuda_array_interface;
     } else {
-        not_an_array(operand, info.name, info.framework);
+        not_an_array(array, operand, info.name, info.framework);
     }
     info.adapter = adapter_of(info.framework);
     return info;
