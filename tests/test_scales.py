@@ -353,12 +353,41 @@ def test_e01_bad_scales(lab, rng, shapes, error, words):
         scaled.run(lab, a, b, out_dtype="float32", scales=scales)
 
 
+def test_e01_bad_scales_of_int8_are_not_offered_blocks(lab, rng):
+    words = r"it must be \(\) for one scale, \(20, 1\) for one for each row$"
+    scales = {"scale_a": np.ones((3, 20), np.float32)}
+    with pytest.raises(tcgemm.ShapeError, match=words):
+        scaled.run(lab, *int8(rng, 20, 30, 300), out_dtype="float32", scales=scales)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"),
+    [
+        (
+            "scale_a",
+            (2, 5),
+            r"has its own, \(2, 5, 1, 1\) for one scale or \(2, 5, 20, 1\) for .* row$",
+        ),
+        (
+            "scale_b",
+            (5, 2),
+            r"has its own, \(2, 5, 1, 1\) for .* or \(2, 5, 1, 30\) for .* column$",
+        ),
+    ],
+)
+def test_e01_bad_scales_of_a_batch_are_told_its_dimensions(lab, rng, name, shape, words):
+    a = round_to(rng.uniform(-1, 1, (2, 5, 20, 300)), E4M3)
+    b = round_to(rng.uniform(-1, 1, (300, 30)), E4M3)
+    with pytest.raises(tcgemm.ShapeError, match=words):
+        scaled.run(lab, a, b, out_dtype="float32", scales={name: np.ones(shape, np.float32)})
+
+
 def test_e01_scales_where_there_are_none(lab, rng):
     one = np.ones((1, 1), np.float32)
     a = round_to(rng.uniform(-1, 1, (8, 8)), "float32")
     with pytest.raises(tcgemm.InvalidArgument, match=r"scale_a is given.*precision fp32"):
         scaled.run(lab, a, a, out_dtype="float32", scales={"scale_a": one})
-    with pytest.raises(tcgemm.InvalidArgument, match="D is int32"):
+    with pytest.raises(tcgemm.InvalidArgument, match=r"D is int32.*D's dtype \(out_dtype in Py"):
         scaled.run(lab, *int8(rng, 8, 8, 8), out_dtype="int32", scales={"scale_b": one})
     with pytest.raises(tcgemm.InvalidArgument, match="overflow nan is for a D of FP8"):
         scaled.run(lab, *fp8(rng, 8, 8, 8), out_dtype="float16", overflow="nan")

@@ -1,7 +1,7 @@
 #include "scales.hpp"
 
+#include <algorithm>
 #include <string>
-#include <utility>
 
 #include "tcgemm/error.hpp"
 
@@ -12,21 +12,40 @@ using std::int64_t;
 
 int64_t blocks(int64_t extent) { return (extent + kScaleBlock - 1) / kScaleBlock; }
 
-std::string pair(int64_t outer, int64_t k, bool outer_is_last) {
-    if (outer_is_last) std::swap(outer, k);
-    return "(" + std::to_string(outer) + ", " + std::to_string(k) + ")";
-}
-
 void check_dtype(const ArrayView& view, const char* what) {
     if (view.dtype == DType::f32) return;
     throw DTypeError(std::string(what) + " is " + name(view.dtype) +
                      "; scales are float32: convert it");
 }
 
+// Which shapes scales may have: the arguments are those of scale_of().
+std::string accepted(const ProductShape& shape, int64_t outer, bool outer_is_last,
+                     bool takes_blocks, const char* what) {
+    const auto scales = [&](int64_t rows, int64_t cols, int batch_rank) {
+        Dims dims{};
+        std::copy_n(shape.batch.begin(), batch_rank, dims.begin());
+        dims[batch_rank] = outer_is_last ? cols : rows;
+        dims[batch_rank + 1] = outer_is_last ? rows : cols;
+        return text(batch_rank + 2, dims);
+    };
+    const std::string each = what == std::string("scale_a") ? "row" : "column";
+    std::string result = "() for one scale, " + scales(outer, 1, 0) + " for one for each " + each;
+    if (takes_blocks) {
+        result += ", " + scales(outer, blocks(shape.k), 0) + " for 128 k each, or " +
+                  scales(blocks(outer), blocks(shape.k), 0) + " for blocks of 128 x 128";
+    }
+    if (shape.batch_rank > 0) {
+        result += "; where each matrix of the batch has its own, " +
+                  scales(1, 1, shape.batch_rank) + " for one scale or " +
+                  scales(outer, 1, shape.batch_rank) + " for one for each " + each;
+    }
+    return result;
+}
+
 // The scales of an operand with `outer` rows of A or columns of B. `outer_is_last`: whether that is
-// its last dimension.
+// its last dimension. `takes_blocks`: whether its dtype goes with scales of blocks.
 Scale scale_of(const ArrayView& view, const ProductShape& shape, int64_t outer, bool outer_is_last,
-               const char* what) {
+               bool takes_blocks, const char* what) {
     check_dtype(view, what);
     Scale scale;
     const int64_t outer_blocks = blocks(outer), k_blocks = blocks(shape.k);
@@ -50,11 +69,8 @@ Scale scale_of(const ArrayView& view, const ProductShape& shape, int64_t outer, 
         scale.kind = ScaleKind::block_128x128;
     } else {
         throw ShapeError(std::string(what) + " has shape " + text(view.ndim, view.shape) +
-                         "; it must be () for one scale, " + pair(outer, 1, outer_is_last) +
-                         " for one each " + (what == std::string("scale_a") ? "row" : "column") +
-                         ", " + pair(outer, k_blocks, outer_is_last) + " for 128 k each, or " +
-                         pair(outer_blocks, k_blocks, outer_is_last) +
-                         " for blocks of 128 x 128, after dimensions of the batch");
+                         "; it must be " +
+                         accepted(shape, outer, outer_is_last, takes_blocks, what));
     }
     const int batch_dims = view.ndim > 2 ? view.ndim - 2 : 0;
     for (int i = 0; i < batch_dims; ++i) {
@@ -76,13 +92,15 @@ Scale scale_of(const ArrayView& view, const ProductShape& shape, int64_t outer, 
 Scale scale_a_of(const Operands& operands, const ArrayView& seen, const ProductShape& shape,
                  bool transposed) {
     if (!operands.has(kScaleA)) return {};
-    return scale_of(seen, shape, shape.m, transposed, "scale_a");
+    const bool takes_blocks = !is_integer(operands.view(kA).dtype);
+    return scale_of(seen, shape, shape.m, transposed, takes_blocks, "scale_a");
 }
 
 Scale scale_b_of(const Operands& operands, const ArrayView& seen, const ProductShape& shape,
                  bool transposed) {
     if (!operands.has(kScaleB)) return {};
-    return scale_of(seen, shape, shape.n, !transposed, "scale_b");
+    const bool takes_blocks = !is_integer(operands.view(kB).dtype);
+    return scale_of(seen, shape, shape.n, !transposed, takes_blocks, "scale_b");
 }
 
 bool has_scale_d(const Operands& operands) {

@@ -43,7 +43,7 @@ void resolve_scales(GemmProblem& p) {
         if (p.precision == Precision::int8) {
             throw InvalidArgument(
                 "scales are given, but D is int32, which is exact and unscaled; "
-                "name float16, bfloat16 or float32 as D's dtype");
+                "name float16, bfloat16 or float32 as D's dtype (out_dtype in Python)");
         }
         throw InvalidArgument(std::string("scale_d is given, but the product is of precision ") +
                               name(p.precision) +
