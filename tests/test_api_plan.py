@@ -149,6 +149,14 @@ def test_a_plan_tells_what_it_does(monkeypatch):
         assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", documented, re.MULTILINE), name
 
 
+def test_a_plan_is_made_by_plan():
+    for arguments in ((), (np.eye(4),) * 2):
+        with pytest.raises(TypeError, match=r"made by tcgemm\.plan\(\)"):
+            tcgemm.Plan(*arguments)
+    with pytest.raises(TypeError, match=r"made by tcgemm\.plan\(\)"):
+        tcgemm.Plan(a=np.eye(4))
+
+
 def test_explain_lists_every_kernel(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     a = np.eye(4, dtype=np.float32)

@@ -186,6 +186,9 @@ void make_collectable(PyHeapTypeObject* heap_type) {
 
 void bind_plan(py::module_& module) {
     py::class_<BoundPlan> plan(module, "Plan", py::custom_type_setup(make_collectable), kPlanDoc);
+    plan.def(py::init([](const py::args&, const py::kwargs&) -> std::unique_ptr<BoundPlan> {
+        throw py::type_error("a Plan is made by tcgemm.plan(), which checks its arrays: call that");
+    }));
     bind_calls(module, plan);
     plan.def_property_readonly(
             "kernel", [](const BoundPlan& self) { return self.plan().kernel(); },
