@@ -159,7 +159,9 @@ def test_d04_batch_position_without_force(mode, monkeypatch):
         try:
             got = bits_of(lab.prepare(mode, batch_a, batch_b, **how).execute())
         except tcgemm.NoKernelError as error:
-            assert "other bits" in str(error)  # noqa: PT017 - either is right
+            # Either is right, but for the plain batch, which every family takes.
+            assert rank > 1, error  # noqa: PT017
+            assert "other bits" in str(error)  # noqa: PT017
             continue
         assert (got == alone).all(), rank
 
