@@ -190,6 +190,10 @@ void bind_plan(py::module_& module) {
         throw py::type_error("a Plan is made by tcgemm.plan(), which checks its arrays: call that");
     }));
     bind_calls(module, plan);
+    // Plan[numpy.ndarray] in annotations: what execute() returns.
+    plan.attr("__class_getitem__") =
+        py::module_::import("builtins")
+            .attr("classmethod")(py::module_::import("types").attr("GenericAlias"));
     plan.def_property_readonly(
             "kernel", [](const BoundPlan& self) { return self.plan().kernel(); },
             "Name of the kernel (str).")

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack, overload
 
 import numpy as np
 
 from . import _core
 from ._dtypes import dtype_name
 from ._errors import InvalidArgument
-
-# Any array: NumPy, CuPy, PyTorch, JAX, or an object with __dlpack__ or __cuda_array_interface__.
-Array = Any
+from .typing import (
+    Accumulate,
+    Array,
+    ArrayT,
+    Determinism,
+    GemmOptions,
+    MatmulOptions,
+    Number,
+    OutT,
+    Overflow,
+    Precision,
+)
 
 
 def _flag(value: Any, name: str) -> bool:
@@ -23,6 +32,17 @@ def _flag(value: Any, name: str) -> bool:
     raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
 
 
+# The result is `out`, or an array like `a`, of NumPy with the dtype and shape that it gets.
+@overload
+def matmul(
+    a: np.ndarray[Any, Any], b: Array, /, *, out: None = None, **options: Unpack[MatmulOptions]
+) -> np.ndarray[Any, Any]: ...
+@overload
+def matmul(
+    a: ArrayT, b: Array, /, *, out: None = None, **options: Unpack[MatmulOptions]
+) -> ArrayT: ...
+@overload
+def matmul(a: Array, b: Array, /, *, out: OutT, **options: Unpack[MatmulOptions]) -> OutT: ...
 def matmul(
     a: Array,
     b: Array,
@@ -30,9 +50,9 @@ def matmul(
     *,
     out: Array | None = None,
     out_dtype: Any = None,
-    precision: str | None = None,
-    accumulate: str | None = None,
-    determinism: str = "run_to_run",
+    precision: Precision | None = None,
+    accumulate: Accumulate | None = None,
+    determinism: Determinism = "run_to_run",
     stream: Any = None,
 ) -> Any:
     """Matrix product of two arrays, with the rules of the Array API standard.
@@ -118,25 +138,42 @@ def matmul(
     )  # fmt: skip
 
 
+@overload
+def gemm(
+    a: np.ndarray[Any, Any],
+    b: Array,
+    c: Array | None = None,
+    *,
+    out: None = None,
+    **options: Unpack[GemmOptions],
+) -> np.ndarray[Any, Any]: ...
+@overload
+def gemm(
+    a: ArrayT, b: Array, c: Array | None = None, *, out: None = None, **options: Unpack[GemmOptions]
+) -> ArrayT: ...
+@overload
+def gemm(
+    a: Array, b: Array, c: Array | None = None, *, out: OutT, **options: Unpack[GemmOptions]
+) -> OutT: ...
 def gemm(
     a: Array,
     b: Array,
     c: Array | None = None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: Number = 1.0,
+    beta: Number = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
     out_dtype: Any = None,
-    precision: str | None = None,
-    accumulate: str | None = None,
-    determinism: str = "run_to_run",
+    precision: Precision | None = None,
+    accumulate: Accumulate | None = None,
+    determinism: Determinism = "run_to_run",
     stream: Any = None,
-    scale_a: Array | float | None = None,
-    scale_b: Array | float | None = None,
-    scale_d: Array | float | None = None,
-    overflow: str = "saturate",
+    scale_a: Array | Number | None = None,
+    scale_b: Array | Number | None = None,
+    scale_d: Array | Number | None = None,
+    overflow: Overflow = "saturate",
     a_dtype: Any = None,
     b_dtype: Any = None,
 ) -> Any:
@@ -202,28 +239,45 @@ def gemm(
     )  # fmt: skip
 
 
+@overload
+def plan(
+    a: np.ndarray[Any, Any],
+    b: Array,
+    c: Array | None = None,
+    *,
+    out: None = None,
+    **options: Unpack[GemmOptions],
+) -> _core.Plan[np.ndarray[Any, Any]]: ...
+@overload
+def plan(
+    a: ArrayT, b: Array, c: Array | None = None, *, out: None = None, **options: Unpack[GemmOptions]
+) -> _core.Plan[ArrayT]: ...
+@overload
+def plan(
+    a: Array, b: Array, c: Array | None = None, *, out: OutT, **options: Unpack[GemmOptions]
+) -> _core.Plan[OutT]: ...
 def plan(
     a: Array,
     b: Array,
     c: Array | None = None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: Number = 1.0,
+    beta: Number = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
     out_dtype: Any = None,
-    precision: str | None = None,
-    accumulate: str | None = None,
-    determinism: str = "run_to_run",
+    precision: Precision | None = None,
+    accumulate: Accumulate | None = None,
+    determinism: Determinism = "run_to_run",
     stream: Any = None,
-    scale_a: Array | float | None = None,
-    scale_b: Array | float | None = None,
-    scale_d: Array | float | None = None,
-    overflow: str = "saturate",
+    scale_a: Array | Number | None = None,
+    scale_b: Array | Number | None = None,
+    scale_d: Array | Number | None = None,
+    overflow: Overflow = "saturate",
     a_dtype: Any = None,
     b_dtype: Any = None,
-) -> _core.Plan:
+) -> _core.Plan[Any]:
     """Check a product and choose its kernel once, to compute it many times.
 
     Parameters
@@ -269,20 +323,20 @@ def explain(
     b: Array,
     c: Array | None = None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: Number = 1.0,
+    beta: Number = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
     out_dtype: Any = None,
-    precision: str | None = None,
-    accumulate: str | None = None,
-    determinism: str = "run_to_run",
+    precision: Precision | None = None,
+    accumulate: Accumulate | None = None,
+    determinism: Determinism = "run_to_run",
     stream: Any = None,
-    scale_a: Array | float | None = None,
-    scale_b: Array | float | None = None,
-    scale_d: Array | float | None = None,
-    overflow: str = "saturate",
+    scale_a: Array | Number | None = None,
+    scale_b: Array | Number | None = None,
+    scale_d: Array | Number | None = None,
+    overflow: Overflow = "saturate",
     a_dtype: Any = None,
     b_dtype: Any = None,
 ) -> list[dict[str, Any]]:

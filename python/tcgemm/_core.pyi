@@ -1,6 +1,13 @@
 """The compiled part of tcgemm."""
 
-from typing import Any
+from typing import Any, Generic, overload
+
+from typing_extensions import TypeVar
+
+from .typing import Accumulate, Array, Number, OutT, Precision
+
+# What execute() returns where it is given no other `out`.
+_ResultT = TypeVar("_ResultT", covariant=True, default=Any)
 
 __version__: str
 precisions: list[str]
@@ -16,21 +23,52 @@ class DeviceArray:
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
-class Plan:
+class Plan(Generic[_ResultT]):
+    @overload
     def execute(
         self,
-        a: Any = None,
-        b: Any = None,
-        c: Any = None,
-        out: Any = None,
+        a: Array | None = None,
+        b: Array | None = None,
+        c: Array | None = None,
+        out: None = None,
         *,
-        scale_a: Any = None,
-        scale_b: Any = None,
-        scale_d: Any = None,
-        alpha: float | None = None,
-        beta: float | None = None,
+        scale_a: Array | Number | None = None,
+        scale_b: Array | Number | None = None,
+        scale_d: Array | Number | None = None,
+        alpha: Number | None = None,
+        beta: Number | None = None,
         stream: Any = None,
-    ) -> Any: ...
+    ) -> _ResultT: ...
+    @overload
+    def execute(
+        self,
+        a: Array | None = None,
+        b: Array | None = None,
+        c: Array | None = None,
+        *,
+        out: OutT,
+        scale_a: Array | Number | None = None,
+        scale_b: Array | Number | None = None,
+        scale_d: Array | Number | None = None,
+        alpha: Number | None = None,
+        beta: Number | None = None,
+        stream: Any = None,
+    ) -> OutT: ...
+    @overload
+    def execute(
+        self,
+        a: Array | None,
+        b: Array | None,
+        c: Array | None,
+        out: OutT,
+        *,
+        scale_a: Array | Number | None = None,
+        scale_b: Array | Number | None = None,
+        scale_d: Array | Number | None = None,
+        alpha: Number | None = None,
+        beta: Number | None = None,
+        stream: Any = None,
+    ) -> OutT: ...
     @property
     def kernel(self) -> str: ...
     @property
@@ -40,9 +78,9 @@ class Plan:
     @property
     def workspace_bytes(self) -> int: ...
     @property
-    def precision(self) -> str: ...
+    def precision(self) -> Precision: ...
     @property
-    def accumulate(self) -> str: ...
+    def accumulate(self) -> Accumulate: ...
     @property
     def epilogue(self) -> str: ...
     @property
@@ -57,8 +95,8 @@ def multiply(
     b: Any,
     c: Any,
     out: Any,
-    alpha: float,
-    beta: float,
+    alpha: Number,
+    beta: Number,
     trans_a: bool,
     trans_b: bool,
     out_dtype: str | None,
@@ -79,8 +117,8 @@ def plan(
     b: Any,
     c: Any,
     out: Any,
-    alpha: float,
-    beta: float,
+    alpha: Number,
+    beta: Number,
     trans_a: bool,
     trans_b: bool,
     out_dtype: str | None,
@@ -95,14 +133,14 @@ def plan(
     scale_b: Any,
     scale_d: Any,
     /,
-) -> Plan: ...
+) -> Plan[Any]: ...
 def explain(
     a: Any,
     b: Any,
     c: Any,
     out: Any,
-    alpha: float,
-    beta: float,
+    alpha: Number,
+    beta: Number,
     trans_a: bool,
     trans_b: bool,
     out_dtype: str | None,
