@@ -104,12 +104,15 @@ def matmul(
     Raises
     ------
     ShapeError, DTypeError, LayoutError, InvalidArgument
-        Operands that do not fit; nothing was launched and `out` is untouched.
+        Operands that do not fit, names of modes that there are not, or modes that do not go with
+        each other or with the operands; nothing was launched and `out` is untouched.
     UnsupportedError
-        A precision or mode that this version does not have.
+        An array that comes by another version of DLPack than 1.
     DeviceError
         Operands on different devices, or no usable GPU for them.
-    NoKernelError, CudaError, OutOfMemoryError
+    NoKernelError
+        No kernel takes the product on this device, or none of those that the environment asks for.
+    CudaError, OutOfMemoryError
         The device could not do it.
 
     Notes
@@ -188,8 +191,8 @@ def gemm(
         Anything that broadcasts to the result's shape, of the result's dtype. Not read where
         `beta` is 0. May be `out` itself.
     alpha, beta : float
-        Factors, held at the precision of the accumulator; whole numbers for int8 products. Where
-        `alpha` is 0, `a` and `b` are not read.
+        Factors, held at the precision of the accumulator; whole numbers where the result is int32.
+        Where `alpha` is 0, `a` and `b` are not read.
     trans_a, trans_b : bool
         The last two dimensions of the operand trade places.
     out, out_dtype, precision, accumulate, determinism, stream
@@ -199,9 +202,10 @@ def gemm(
         ``scale_a * op(a)`` and ``scale_b * op(b)``. One number of shape (), one for each row of A
         and column of B, of shape (M, 1) or (M,) and (1, N) or (N,), and for FP8 one for each 128 k,
         of shape (M, ceil(K / 128)) and (ceil(K / 128), N), or for each block of 128 x 128, of shape
-        (ceil(M / 128), ceil(K / 128)) and (ceil(K / 128), ceil(N / 128)). Dimensions of the batch
-        may stand before; where `a` or `b` is transposed, its scales are, too. int8 products with
-        scales go to a floating-point dtype.
+        (ceil(M / 128), ceil(K / 128)) and (ceil(K / 128), ceil(N / 128)). They are for every matrix
+        of a batch. With batch dimensions write all of them: (B, 1, 1) for one per matrix, (B, M, 1)
+        and (B, 1, N) for rows and columns; (B,) is read as (M,) or (N,). Where `a` or `b` is
+        transposed, its scales are, too. int8 products with scales go to a floating-point dtype.
     scale_d : float, or float32 array of one element, optional
         Factor of the whole result, before it is rounded to `out_dtype`.
     overflow : {"saturate", "nan"}
