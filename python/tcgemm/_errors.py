@@ -41,7 +41,8 @@ class DTypeError(TcgemmError, TypeError):
 
 
 class UnsupportedError(TcgemmError, NotImplementedError):
-    """Well formed, but this version of the library does not have it."""
+    """An array that comes by another version of DLPack than 1, or an instruction that this GPU or
+    build does not have."""
 
 
 class NoKernelError(TcgemmError, RuntimeError):

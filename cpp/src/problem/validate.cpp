@@ -179,7 +179,7 @@ void check_output_dtype(const GemmProblem& p, DType compute) {
                          (int8  ? "int32, float16, bfloat16 or float32"
                           : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
                                 : "float16, bfloat16, float32 or float64") +
-                         ": ask for one of them and convert the result");
+                         ": name one of them as D's dtype (out_dtype in Python) and convert the result");
     }
     if (p.c.dtype != p.d.dtype) {
         throw DTypeError(
