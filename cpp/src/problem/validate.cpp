@@ -174,12 +174,13 @@ void check_output_dtype(const GemmProblem& p, DType compute) {
                       : fp8 ? !is_integer(d) && d != DType::f64
                             : !is_integer(d) && !is_fp8(d);
     if (!fits) {
-        throw DTypeError(std::string("D is ") + name(d) + "; a product of precision " +
-                         name(p.precision) + " goes to " +
-                         (int8  ? "int32, float16, bfloat16 or float32"
-                          : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
-                                : "float16, bfloat16, float32 or float64") +
-                         ": name one of them as D's dtype (out_dtype in Python) and convert the result");
+        throw DTypeError(
+            std::string("D is ") + name(d) + "; a product of precision " + name(p.precision) +
+            " goes to " +
+            (int8  ? "int32, float16, bfloat16 or float32"
+             : fp8 ? "float16, bfloat16, float32, float8_e4m3fn or float8_e5m2"
+                   : "float16, bfloat16, float32 or float64") +
+            ": name one of them as D's dtype (out_dtype in Python) and convert the result");
     }
     if (p.c.dtype != p.d.dtype) {
         throw DTypeError(
