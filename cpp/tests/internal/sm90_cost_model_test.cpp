@@ -437,6 +437,26 @@ TEST(tiles_lie_across_d_where_that_is_cheaper) {
     }
 }
 
+// A tall D of few columns: where boxes of B lie along them, the copy engine clips each of their
+// rows, for every tile again, and taller tiles do with half as many.
+TEST(boxes_that_are_clipped_cost) {
+    for (const Mode& mode : modes()) {
+        for (const KernelInfo* row : mode.rows) {
+            if (row->tile.block_m != 64) continue;
+            for (const std::int64_t n : {16, 48}) {
+                GemmProblem p = *problem(mode, {131072, n, 512});
+                const double along_n_us = row->schedule(ValidProblem::check(p), h200()).cost_us;
+                p.b = Operand::col_major(mode.dtype, p.k);
+                CHECK(along_n_us > 1.1 * row->schedule(ValidProblem::check(p), h200()).cost_us);
+            }
+            const auto us = [&](std::int64_t n) {
+                return row->schedule(problem(mode, {131072, n, 512}), h200()).cost_us;
+            };
+            CHECK(us(48) > us(64));
+        }
+    }
+}
+
 TEST(only_a_b_that_is_packed_anyway_is_transposed) {
     bool any = false;
     for (const Mode& mode : modes()) {

@@ -19,6 +19,8 @@ inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
 // much longer a k-block takes then at least.
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
+// The copy engine: a row of a box that ends before its 128 bytes do.
+inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
@@ -76,6 +78,21 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
+// What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
+// k-block, and those of B along an n shorter than a box. Where each block has one tile, most of
+// that is hidden.
+inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
+                         int columns) {
+    const bool along_n = n_is_contiguous(row, problem, schedule);
+    std::int64_t rows = along_n && problem->n < kBoxMn ? row.tile.block_k : 0;
+    if (row.k(problem->k) < row.tile.block_k) {
+        if (problem->a.col_stride == 1)
+            rows += std::min<std::int64_t>(problem->m, row.tile.block_m);
+        if (!along_n) rows += columns;
+    }
+    return static_cast<double>(rows) * kClippedRowUs;
+}
+
 // Whether tiles that are not loaded in pairs could be, and that may gain what a row of idle tiles
 // costs.
 inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
@@ -127,8 +144,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
             : 0;
     const double least_us =
         load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement.cluster, forms);
+    const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns);
     row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
-    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * least_us);
+    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(least_us, clipping_us));
     if (could_pair(of_whole_tiles, arrangement, problem, chosen)) {
         const double bytes =
             row.blocks_per_sm * (ring.bytes_a + (columns + beside) * double{kRowBytes});
