@@ -58,6 +58,18 @@ def test_what_is_no_real_number_is_named(ab, scale):
         tcgemm.gemm(*ab, alpha=scale, scale_b=2.0)
 
 
+def test_a_torch_scalar_is_a_factor(ab):
+    torch = pytest.importorskip("torch")
+    want = tcgemm.gemm(*ab, alpha=2.0, scale_a=3.0)
+    assert (tcgemm.gemm(*ab, alpha=torch.tensor(2.0), scale_a=3.0) == want).all()
+
+
+@pytest.mark.parametrize("scale", [[2.0], memoryview(b"2")])
+def test_what_has_a_length_is_no_number(ab, scale):
+    with pytest.raises(tcgemm.DTypeError, match=r"scale_a is a .*numpy\.asarray\(scale_a\)"):
+        tcgemm.gemm(*ab, scale_a=scale)
+
+
 def test_numbers_that_no_float_holds(ab):
     with pytest.raises(tcgemm.InvalidArgument, match="scale_a is an integer beyond"):
         tcgemm.gemm(*ab, scale_a=10**400)

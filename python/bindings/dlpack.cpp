@@ -121,8 +121,16 @@ bool requires_gradient(py::handle array) {
     return torch_members().requires_grad.of(array).ptr() == Py_True;
 }
 
+// Of `out` always: what backward() would use is overwritten, and PyTorch would not notice.
 void check_gradient(py::handle array, const char* operand) {
-    if (requires_gradient(array) && torch_members().is_grad_enabled().ptr() == Py_True) {
+    if (!requires_gradient(array)) return;
+    if (std::string(operand) == kSlotNames[kOut]) {
+        throw DTypeError(
+            std::string(operand) +
+            " requires a gradient, but PyTorch does not see that it is written; pass " + operand +
+            ".detach()");
+    }
+    if (torch_members().is_grad_enabled().ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
                          " requires a gradient, which tcgemm does not compute; pass " + operand +
                          ".detach(), or call tcgemm under torch.no_grad()");

@@ -3,24 +3,27 @@
 #include <string>
 #include <utility>
 
+#include "core/floating_point.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
 namespace {
 
-// Anything that has a value of its own; an array has memory, which is read when the kernel runs.
+// What has a value of its own. An array has memory, which is read when the kernel runs, and what
+// has a length is none, or one that Operands tells how to pass.
 bool is_number(py::handle value) {
     if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return true;
-    return PyNumber_Check(value.ptr()) && !py::hasattr(value, "__dlpack__") &&
-           !py::hasattr(value, "__cuda_array_interface__");
+    return PyNumber_Check(value.ptr()) && !py::hasattr(value, "__len__") &&
+           !py::hasattr(value, "__dlpack__") && !py::hasattr(value, "__cuda_array_interface__");
 }
 
 // NumPy's complex scalars would lose their imaginary part, and its strings be read as numbers.
 bool is_numpy_scalar_of_no_real_number(py::handle value) {
     if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
-    if (!py::hasattr(value, "dtype")) return false;
-    const auto kind = py::cast<std::string>(value.attr("dtype").attr("kind"));
-    return std::string("cSUmMO").find(kind) != std::string::npos;
+    const py::object dtype = py::getattr(value, "dtype", py::none());
+    const py::object kind = py::getattr(dtype, "kind", py::none());  // other frameworks have none
+    return py::isinstance<py::str>(kind) &&
+           std::string("cSUmMO").find(py::cast<std::string>(kind)) != std::string::npos;
 }
 
 }  // namespace
@@ -47,6 +50,7 @@ NumberScales NumberScales::replaced_by(const NumberScales& others) const {
 }
 
 GemmScalars NumberScales::times(const GemmScalars& scalars) const {
+    const DefaultFloatingPoint environment;
     GemmScalars result = scalars;
     const double of_result = d.value_or(1.0);
     if (result.alpha != 0) result.alpha *= a.value_or(1.0) * b.value_or(1.0) * of_result;

@@ -408,11 +408,13 @@ std::string Plan::describe() const {
         return std::string(name(o.dtype)) + " strides (" + std::to_string(o.row_stride) + ", " +
                std::to_string(o.col_stride) + ")";
     };
-    std::int64_t batches = 1;
-    for (int dim = 0; dim < given.batch_rank; ++dim) batches *= given.batch_shape[dim];
+    std::string batch;  // as it is given: an empty product may have more than can be counted
+    for (int dim = 0; dim < given.batch_rank; ++dim) {
+        batch += (dim > 0 ? " x " : "") + std::to_string(given.batch_shape[dim]);
+    }
     std::string text = "problem    " + std::to_string(given.m) + " x " + std::to_string(given.n) +
-                       " x " + std::to_string(given.k) + ", batch " + std::to_string(batches) +
-                       "\n";
+                       " x " + std::to_string(given.k) + ", batch " +
+                       (batch.empty() ? "1" : batch) + "\n";
     text += "operands   A " + strides(given.a) + ", B " + strides(given.b) + ", D " +
             strides(given.d) + "\n";
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/floating_point.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
 #include "tcgemm/plan.hpp"
@@ -218,6 +219,7 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
 }
 
 std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {
+    const DefaultFloatingPoint environment;  // as a plan has
     const ValidProblem valid = ValidProblem::check(problem);
     const KernelInfo* chosen = nullptr;
     try {

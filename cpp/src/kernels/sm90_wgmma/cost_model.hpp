@@ -84,11 +84,12 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
 inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
                          int columns) {
     const bool along_n = n_is_contiguous(row, problem, schedule);
-    std::int64_t rows = along_n && problem->n < kBoxMn ? row.tile.block_k : 0;
-    if (row.k(problem->k) < row.tile.block_k) {
-        if (problem->a.col_stride == 1)
-            rows += std::min<std::int64_t>(problem->m, row.tile.block_m);
-        if (!along_n) rows += columns;
+    const std::int64_t k = std::min<std::int64_t>(row.k(problem->k), row.tile.block_k);
+    std::int64_t rows = along_n && problem->n < kBoxMn ? k : 0;
+    if (k < row.tile.block_k) {
+        rows +=
+            problem->a.col_stride == 1 ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
+        rows += along_n ? 0 : columns;
     }
     return static_cast<double>(rows) * kClippedRowUs;
 }
