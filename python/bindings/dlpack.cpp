@@ -124,7 +124,7 @@ bool requires_gradient(py::handle array) {
 // Of `out` always: what backward() would use is overwritten, and PyTorch would not notice.
 void check_gradient(py::handle array, const char* operand) {
     if (!requires_gradient(array)) return;
-    if (std::string(operand) == kSlotNames[kOut]) {
+    if (std::string(operand) == "out") {
         throw DTypeError(
             std::string(operand) +
             " requires a gradient, but PyTorch does not see that it is written; pass " + operand +
