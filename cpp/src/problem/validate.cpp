@@ -347,9 +347,9 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     check_alignment(p.c, "C");
     check_alignment(p.d, "D");
 
-    bool is_empty = p.m == 0 || p.n == 0;
-    for (int dim = 0; dim < p.batch_rank; ++dim) is_empty |= p.batch_shape[dim] == 0;
-    valid.batch_count_ = is_empty ? 0 : 1;
+    bool empty_batch = false;
+    for (int dim = 0; dim < p.batch_rank; ++dim) empty_batch |= p.batch_shape[dim] == 0;
+    valid.batch_count_ = empty_batch ? 0 : 1;
     if (valid.empty()) return valid;
     for (int dim = 0; dim < p.batch_rank; ++dim) {
         valid.batch_count_ = multiply(valid.batch_count_, p.batch_shape[dim], "number of batches");
