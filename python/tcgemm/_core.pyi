@@ -1,10 +1,10 @@
 """The compiled part of tcgemm."""
 
-from typing import Any, Generic, overload
+from typing import Any, Generic, Unpack, overload
 
 from typing_extensions import TypeVar
 
-from .typing import Accumulate, Array, Number, OutT, Precision
+from .typing import Accumulate, Array, ExecuteOptions, Number, OutT, Precision
 
 # What execute() returns where it is given no other `out`.
 _ResultT = TypeVar("_ResultT", covariant=True, default=Any)
@@ -31,13 +31,7 @@ class Plan(Generic[_ResultT]):
         b: Array | None = None,
         c: Array | None = None,
         out: None = None,
-        *,
-        scale_a: Array | Number | None = None,
-        scale_b: Array | Number | None = None,
-        scale_d: Array | Number | None = None,
-        alpha: Number | None = None,
-        beta: Number | None = None,
-        stream: Any = None,
+        **options: Unpack[ExecuteOptions],
     ) -> _ResultT: ...
     @overload
     def execute(
@@ -47,12 +41,7 @@ class Plan(Generic[_ResultT]):
         c: Array | None = None,
         *,
         out: OutT,
-        scale_a: Array | Number | None = None,
-        scale_b: Array | Number | None = None,
-        scale_d: Array | Number | None = None,
-        alpha: Number | None = None,
-        beta: Number | None = None,
-        stream: Any = None,
+        **options: Unpack[ExecuteOptions],
     ) -> OutT: ...
     @overload
     def execute(
@@ -61,13 +50,7 @@ class Plan(Generic[_ResultT]):
         b: Array | None,
         c: Array | None,
         out: OutT,
-        *,
-        scale_a: Array | Number | None = None,
-        scale_b: Array | Number | None = None,
-        scale_d: Array | Number | None = None,
-        alpha: Number | None = None,
-        beta: Number | None = None,
-        stream: Any = None,
+        **options: Unpack[ExecuteOptions],
     ) -> OutT: ...
     @property
     def kernel(self) -> str: ...

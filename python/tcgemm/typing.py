@@ -32,16 +32,29 @@ class MatmulOptions(TypedDict, total=False):
     stream: Any
 
 
-class GemmOptions(MatmulOptions, total=False):
+class ScaleOptions(TypedDict, total=False):
+    """Those that gemm and plan have in common with Plan.execute."""
+
+    scale_a: Array | Number | None
+    scale_b: Array | Number | None
+    scale_d: Array | Number | None
+
+
+class GemmOptions(MatmulOptions, ScaleOptions, total=False):
     """Those of gemm and plan."""
 
     alpha: Number
     beta: Number
     trans_a: bool
     trans_b: bool
-    scale_a: Array | Number | None
-    scale_b: Array | Number | None
-    scale_d: Array | Number | None
     overflow: Overflow
     a_dtype: Any
     b_dtype: Any
+
+
+class ExecuteOptions(ScaleOptions, total=False):
+    """Those of Plan.execute; None: as bound."""
+
+    alpha: Number | None
+    beta: Number | None
+    stream: Any
