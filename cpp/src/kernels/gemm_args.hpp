@@ -28,13 +28,6 @@ struct MatrixView {
     DType dtype = DType::f32;
 };
 
-// Of an operand that vectors of 16 bytes can be loaded from: columns are contiguous, with rows that
-// start where a vector may; otherwise the rows are.
-inline bool is_row_major(const MatrixView& view, std::int64_t rows) {
-    const std::int64_t vector = 16 / size_of(view.dtype);  // elements
-    return view.col_stride == 1 && (rows == 1 || view.row_stride % vector == 0);
-}
-
 // The scales of A or B: see Scale (problem.hpp). `outer` counts rows of A or columns of B. Strides
 // that the kind has no use for are 0, so that every kind is read in one way.
 struct ScaleView {

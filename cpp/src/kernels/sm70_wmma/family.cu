@@ -59,14 +59,14 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 // Of a block, the most over the layouts.
 template <class Row>
 constexpr int shared_bytes() {
-    constexpr int k_major = sizeof(SharedMemory<Policy<Row, Major::row, Major::col>>);
+    constexpr int k_k = sizeof(SharedMemory<Policy<Row, Major::k, Major::k>>);
     if constexpr (!Row::any_major) {
-        return k_major;
+        return k_k;
     } else {
-        constexpr int row_row = sizeof(SharedMemory<Policy<Row, Major::row, Major::row>>);
-        constexpr int col_row = sizeof(SharedMemory<Policy<Row, Major::col, Major::row>>);
-        constexpr int col_col = sizeof(SharedMemory<Policy<Row, Major::col, Major::col>>);
-        return std::max({k_major, row_row, col_row, col_col});
+        constexpr int k_mn = sizeof(SharedMemory<Policy<Row, Major::k, Major::mn>>);
+        constexpr int mn_k = sizeof(SharedMemory<Policy<Row, Major::mn, Major::k>>);
+        constexpr int mn_mn = sizeof(SharedMemory<Policy<Row, Major::mn, Major::mn>>);
+        return std::max({k_k, k_mn, mn_k, mn_mn});
     }
 }
 
@@ -82,14 +82,12 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    LaunchLayout launch_one = launch_layout<Row, Major::row, Major::col>;
+    LaunchLayout launch_one = launch_layout<Row, Major::k, Major::k>;
     if constexpr (Row::any_major) {
-        constexpr LaunchLayout kByColumnMajor[2][2] = {
-            {launch_layout<Row, Major::row, Major::row>,
-             launch_layout<Row, Major::row, Major::col>},
-            {launch_layout<Row, Major::col, Major::row>,
-             launch_layout<Row, Major::col, Major::col>}};
-        launch_one = kByColumnMajor[!is_row_major(args.a, args.m)][!is_row_major(args.b, args.k)];
+        launch_one = of_majors<LaunchLayout>(
+            major_of_a(args), major_of_b(args), launch_layout<Row, Major::k, Major::k>,
+            launch_layout<Row, Major::k, Major::mn>, launch_layout<Row, Major::mn, Major::k>,
+            launch_layout<Row, Major::mn, Major::mn>);
     }
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }

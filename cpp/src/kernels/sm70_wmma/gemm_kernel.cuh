@@ -44,8 +44,8 @@ struct Shape {
     static constexpr int kSteps = tile.block_k / kFragment;  // fragments along k in a k-block
     static_assert(tile.threads == kWarps * 32 && kSteps % 2 == 0);
 
-    static constexpr bool kRowA = Policy::a_major == Major::row;
-    static constexpr bool kRowB = Policy::b_major == Major::row;
+    static constexpr bool kRowA = Policy::a_major == Major::k;
+    static constexpr bool kRowB = Policy::b_major == Major::mn;
     // Tiles in shared memory keep the order of global memory: WMMA transposes while it loads.
     template <bool kRow, int kRows, int kCols>
     using Loader = std::conditional_t<kRow, device::TileLoader<Element, kRows, kCols, tile.threads>,

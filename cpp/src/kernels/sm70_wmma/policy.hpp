@@ -5,11 +5,9 @@
 #include <type_traits>
 
 #include "kernels/kernel_info.hpp"
+#include "kernels/major.hpp"
 
 namespace tcgemm::sm70_wmma {
-
-// Which of an operand's dimensions is contiguous: its columns (a row-major matrix) or its rows.
-enum class Major { row, col };
 
 // The tensor cores of Turing have it, those of Volta do not.
 template <class Element>

@@ -97,10 +97,10 @@ template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     LaunchLayout launch_one = launch_layout<Row, Major::k, Major::k>;
     if constexpr (Row::any_major) {
-        constexpr LaunchLayout kByColumnMajor[2][2] = {
-            {launch_layout<Row, Major::k, Major::mn>, launch_layout<Row, Major::k, Major::k>},
-            {launch_layout<Row, Major::mn, Major::mn>, launch_layout<Row, Major::mn, Major::k>}};
-        launch_one = kByColumnMajor[!is_row_major(args.a, args.m)][!is_row_major(args.b, args.k)];
+        launch_one = of_majors<LaunchLayout>(
+            major_of_a(args), major_of_b(args), launch_layout<Row, Major::k, Major::k>,
+            launch_layout<Row, Major::k, Major::mn>, launch_layout<Row, Major::mn, Major::k>,
+            launch_layout<Row, Major::mn, Major::mn>);
     }
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }

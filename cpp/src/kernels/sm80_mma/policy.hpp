@@ -6,11 +6,9 @@
 #include <type_traits>
 
 #include "kernels/kernel_info.hpp"
+#include "kernels/major.hpp"
 
 namespace tcgemm::sm80_mma {
-
-// Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
-enum class Major { k, mn };
 
 inline constexpr int kFp8Cc = 89;  // from this compute capability on mma.sync multiplies FP8
 

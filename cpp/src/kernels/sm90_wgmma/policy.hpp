@@ -8,11 +8,9 @@
 
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/major.hpp"
 
 namespace tcgemm::sm90_wgmma {
-
-// Which of an operand's dimensions is contiguous in memory: k, or the other one (m of A, n of B).
-enum class Major { k, mn };
 
 inline constexpr int kHalvesBlock =
     64;                                // k of float32 operands in halves: a k-block of either half

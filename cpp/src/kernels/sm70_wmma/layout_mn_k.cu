@@ -1,7 +1,7 @@
-// A is row-major, B is col-major.
+// A is M-major, B is K-major.
 #include "kernels/sm70_wmma/layout.cuh"
 
 namespace tcgemm::sm70_wmma {
-#define TCGEMM_ROW(id, ...) TCGEMM_INSTANTIATE_ROW(id, row, col)
+#define TCGEMM_ROW(id, ...) TCGEMM_INSTANTIATE_ROW(id, mn, k)
 TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW)
 }  // namespace tcgemm::sm70_wmma

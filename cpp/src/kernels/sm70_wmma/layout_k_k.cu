@@ -1,7 +1,7 @@
-// A is col-major, B is col-major.
+// A and B are K-major.
 #include "kernels/sm70_wmma/layout.cuh"
 
 namespace tcgemm::sm70_wmma {
-#define TCGEMM_ROW(id, ...) TCGEMM_INSTANTIATE_ROW(id, col, col)
+#define TCGEMM_ROW(id, ...) TCGEMM_INSTANTIATE_ROW(id, k, k)
 TCGEMM_SM70_WMMA_ROWS(TCGEMM_ROW)
 }  // namespace tcgemm::sm70_wmma
