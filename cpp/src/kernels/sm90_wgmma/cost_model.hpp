@@ -287,7 +287,10 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     Schedule pairs = form;
     pairs.shares_b = true;
     const bool can_share = arrange(row, problem, device, pairs).cluster == 2;
-    const std::int64_t step = !along_n ? kWidthStep : can_share ? kBoxMn / 2 : kBoxMn;
+    const std::int64_t step = problem.has_block_scales() ? scaled_width_step(row.tile.block_n)
+                              : !along_n                 ? kWidthStep
+                              : can_share                ? kBoxMn / 2
+                                                         : kBoxMn;
     // Of so many columns of them; 0: they would not be narrower, or too narrow.
     const auto narrower_n = [&](std::int64_t columns) {
         const std::int64_t n = round_up(divide_up(problem->n, columns), step);

@@ -45,9 +45,6 @@ std::string rejects_elements(const ValidProblem& problem) {
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
-    if (Row::only_block_scales && !problem.has_block_scales()) {
-        return "multiplies by scales of blocks, the problem has none";
-    }
     if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
         return sums_otherwise(accumulate<Row>());
     }

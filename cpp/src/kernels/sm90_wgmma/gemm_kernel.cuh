@@ -100,10 +100,14 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         const int blocks = list.blocks(index);
         typename Policy::Sums sums;
         if constexpr (Policy::kBlockScales) {
-            if (Policy::kOnlyBlockScales || params.has_block_scales) {
-                multiplier.run(blocks, sums, BlockScales<Policy>(params, work(), shared, row));
-            } else {
+            if (!params.has_block_scales) {
                 multiplier.run(blocks, sums);
+            } else if (has_columns(params.scaled.scales.b)) {
+                multiplier.run(blocks, sums,
+                               BlockScales<Policy, true>(params, work(), shared, row));
+            } else {
+                multiplier.run(blocks, sums,
+                               BlockScales<Policy, false>(params, work(), shared, row));
             }
         } else {
             multiplier.run(blocks, sums);

@@ -20,7 +20,7 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     device::LaunchConfig config;
     config.blocks = blocks;
     config.threads = P::kThreads;
-    config.shared_bytes = Shared::bytes(params.ring.bytes());
+    config.shared_bytes = Shared::bytes(params.ring.bytes);
     if (P::kFitsRing) config.most_shared_bytes = Shared::bytes(ring_bytes(P::kConsumers, 1));
     config.stream = stream;
     config.cluster = params.cluster();

@@ -76,6 +76,10 @@ class Multiplier {
     }
 
    private:
+    struct Tiles {
+        ptx::MatrixDescriptor a, b;
+    };
+
     // Also where nothing reads the zeros: undefined values would be carried from tile to tile.
     template <class T, int N>
     __device__ __forceinline__ static void clear(T (&value)[kSubtiles][N]) {
@@ -101,8 +105,9 @@ class Multiplier {
     template <int kWidth = Policy::kBlockN, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         constexpr bool kScaled = sizeof...(Scales) > 0;
-        if constexpr (kWidth > Policy::kLeastN) {
-            constexpr int kNarrower = Policy::narrower(kWidth);
+        constexpr int kNarrower =
+            kScaled ? kWidth - scaled_width_step(Policy::kBlockN) : Policy::narrower(kWidth);
+        if constexpr (kNarrower >= Policy::kLeastN) {
             if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums, scales...);
         }
         if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN && !kScaled) {
@@ -110,42 +115,56 @@ class Multiplier {
         }
         Register partial[kSubtiles][MmaOf<kWidth>::kRegisters];
         clear(partial);
-        for (; blocks > 0; blocks -= kBlocksPerSum) {
-            if constexpr (kBlocksPerSum > 1) {
+        if constexpr (kBlocksPerSum > 1) {
+            for (; blocks > 0; blocks -= kBlocksPerSum) {
                 multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks), partial);
                 promote<MmaOf<kWidth>::kRegisters>(partial, sums);
-            } else {
-                add_block<MmaOf<kWidth>>(partial, sums, scales...);
             }
+        } else if (blocks > 0) {
+            multiply_and_add<MmaOf<kWidth>>(blocks, partial, sums, scales...);
         }
     }
 
-    // The same of one k-block, which is a stage.
+    // The same of k-blocks that are a stage and a sum each, one after the other. The loop begins
+    // behind the issue of wgmma: what need not wait for their sums is done while they are at work.
+    // A loop that begins with the wait for a stage has a `yield` there, which takes 50 cycles.
     template <class MmaOfWidth, int kSize, class... Scales>
-    __device__ __forceinline__ void add_block(Register (&partial)[kSubtiles][kSize], Sums& sums,
-                                              Scales&... scales) {
-        begin_block<MmaOfWidth>(partial);
+    __device__ __forceinline__ void multiply_and_add(int blocks,
+                                                     Register (&partial)[kSubtiles][kSize],
+                                                     Sums& sums, Scales&... scales) {
+        begin_block<MmaOfWidth>(next_tiles(), partial);
         (scales.load(at_.stage), ...);
-        ptx::wgmma_wait<0>();
-        if constexpr (sizeof...(Scales) > 0) {
+        while (true) {
+            const int stage = at_.stage;
+            at_.advance(shared_);
+            const Tiles next = next_tiles();
+            (scales.combine(), ...);
+            ptx::wgmma_wait<0>();
+            if constexpr (sizeof...(Scales) > 0) {
 #pragma unroll
-            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
-            // Those of columns are read while they are added.
-            const bool reads_on = (... || scales.of_columns());
-            if (!reads_on) release_read(at_.stage);
-            (scales.add(sums, partial), ...);
-            if (reads_on) release_read(at_.stage);
-        } else {
-            release(at_.stage);
-            promote<MmaOfWidth::kRegisters>(partial, sums);
+                for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+                constexpr bool kReadsOn = (... || Scales::kReadsOn);
+                if (!kReadsOn) release_read(stage);
+                (scales.add(sums, partial), ...);
+                if (kReadsOn) release_read(stage);
+            } else {
+                release(stage);
+                promote<MmaOfWidth::kRegisters>(partial, sums);
+            }
+            if (--blocks == 0) break;
+            begin_block<MmaOfWidth>(next, partial);
+            (scales.load(at_.stage), ...);
         }
-        at_.advance(shared_);
+        // Without an instruction of its own here, the sums of columns that the instructions do not
+        // have would be set to 0 in the loop, each time.
+        __syncwarp();
     }
 
     // Sets the tensor cores to work on the next stage.
     template <class MmaOfWidth, int kSize>
-    __device__ __forceinline__ void begin_block(Register (&partial)[kSubtiles][kSize]) {
-        const Tiles tiles = wait_for_stage();
+    __device__ __forceinline__ void begin_block(const Tiles& tiles,
+                                                Register (&partial)[kSubtiles][kSize]) {
+        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
         ptx::wgmma_fence();
         multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
         ptx::wgmma_commit();
@@ -160,8 +179,8 @@ class Multiplier {
         clear(first);
         clear(second);
         RingPosition older = at_;
-        const auto begin = [&](auto& partial) {
-            begin_block<MmaOfWidth>(partial);
+        const auto begin = [&](const Tiles& tiles, auto& partial) {
+            begin_block<MmaOfWidth>(tiles, partial);
             at_.advance(shared_);
         };
         const auto end = [&](auto& partial) {
@@ -169,16 +188,24 @@ class Multiplier {
             release(older.stage);
             older.advance(shared_);
         };
-        for (; blocks > 1; blocks -= 2) {
-            begin(first);
-            begin(second);
-            ptx::wgmma_wait<1>();
-            end(first);
-            ptx::wgmma_wait<0>();
-            end(second);
+        const bool is_odd = blocks % 2 != 0;
+        if (blocks > 1) {
+            begin(next_tiles(), first);
+            begin(next_tiles(), second);
+            while (true) {
+                const Tiles next = next_tiles();
+                ptx::wgmma_wait<1>();
+                end(first);
+                ptx::wgmma_wait<0>();
+                end(second);
+                blocks -= 2;
+                if (blocks < 2) break;
+                begin(next, first);
+                begin(next_tiles(), second);
+            }
         }
-        if (blocks > 0) {
-            begin(first);
+        if (is_odd) {
+            begin(next_tiles(), first);
             ptx::wgmma_wait<0>();
             end(first);
         }
@@ -267,10 +294,12 @@ class Multiplier {
         }
     }
 
-    // The first k-blocks of a stage. Where each waits for the one before, a shuffle does not pay.
-    struct Tiles {
-        ptx::MatrixDescriptor a, b;
-    };
+    // The first k-blocks of the next stage; in uniform registers, by shuffles.
+    __device__ __forceinline__ Tiles next_tiles() const {
+        const int stage = at_.stage * shared_.stage_bytes();
+        return {a_.further(stage).uniform(), b_.further(stage).uniform()};
+    }
+    // Where each stage waits for the one before, shuffles in front of it do not pay.
     __device__ __forceinline__ Tiles wait_for_stage() const {
         const int stage = at_.stage * shared_.stage_bytes();
         Tiles tiles = {a_.further(stage), b_.further(stage)};

@@ -36,8 +36,8 @@ struct Ring {
     int stages = 0;
     int bytes_a = 0, bytes_b = 0;  // of a k-block
     int stage_bytes = 0;
-
-    constexpr int bytes() const { return stages * stage_bytes; }
+    int scale_bytes = 0;  // of a stage, behind all stages
+    int bytes = 0;        // of all
 };
 
 // K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which

@@ -23,7 +23,8 @@ __device__ __forceinline__ int this_thread() {
 __device__ __forceinline__ int thread_in_warpgroup() { return this_thread() % kWarpgroup; }
 __device__ __forceinline__ int this_warpgroup() { return this_thread() / kWarpgroup; }
 
-// Shared memory: stages | staging of the epilogue | barriers. Addresses of the shared window.
+// Shared memory: stages | scales | staging of the epilogue | barriers. Addresses of the shared
+// window.
 template <class Policy>
 struct SharedMemory {
     static constexpr bool kFits = Policy::kFitsRing;
@@ -32,7 +33,8 @@ struct SharedMemory {
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     // What instructions read behind the last stage is still there.
     static_assert(!kFits || kConsumers * kStagings * kStagingBytes >= Policy::kBytesB);
-    static constexpr int kRingBytes = Policy::kStages * Policy::kStageBytes;
+    static constexpr int kRingBytes =
+        all_bytes(Policy::kStages, Policy::kStageBytes, Policy::kScaleBytes);
     static constexpr int bytes(int of_ring) {
         return of_ring + kConsumers * kStagings * kStagingBytes +
                (2 * kStages + kTurns + 2 * kConsumers * kStagings) * 8;
@@ -43,6 +45,7 @@ struct SharedMemory {
 
     __device__ int stages() const { return kFits ? ring.stages : Policy::kStages; }
     __device__ int stage_bytes() const { return kFits ? ring.stage_bytes : Policy::kStageBytes; }
+    __device__ int scale_bytes() const { return kFits ? ring.scale_bytes : Policy::kScaleBytes; }
     __device__ int bytes_a() const { return kFits ? ring.bytes_a : Policy::kBytesA; }
     __device__ int bytes_b() const { return kFits ? ring.bytes_b : Policy::kBytesB; }
 
@@ -53,12 +56,15 @@ struct SharedMemory {
         return a(stage, Policy::kBlocksPerStage) + block * bytes_b();
     }
     // Where there are scales of blocks: of the stage's rows of A, of its columns of B.
-    __device__ std::uint32_t scales_a(int stage) const { return b(stage, Policy::kBlocksPerStage); }
+    __device__ std::uint32_t scales_a(int stage) const {
+        return a(stages()) + stage * scale_bytes();
+    }
     __device__ std::uint32_t scales_b(int stage) const {
         return scales_a(stage) + bytes_a() / kRowBytes * 4;
     }
     __device__ std::uint32_t staging(int consumer, int turn) const {
-        return a(stages()) + (consumer * kStagings + turn) * kStagingBytes;
+        return base + (kFits ? ring.bytes : kRingBytes) +
+               (consumer * kStagings + turn) * kStagingBytes;
     }
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
     __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }

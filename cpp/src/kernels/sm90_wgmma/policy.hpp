@@ -36,13 +36,18 @@ constexpr int ring_bytes(int consumers, int blocks_on_sm) {
     return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
 }
 
-// Of the scales of a stage of so many bytes: a float for each row of either operand.
-constexpr int scale_bytes(int operand_bytes) {
-    return static_cast<int>(round_up(operand_bytes / kRowBytes * 4, kAlignment));
+// Of the scales of a stage: a float for each row of either operand. And of a ring.
+constexpr int scale_bytes(int stage_bytes) { return stage_bytes / kRowBytes * 4; }
+constexpr int all_bytes(int stages, int stage_bytes, int scale_bytes) {
+    return static_cast<int>(round_up(stages * (stage_bytes + scale_bytes), kAlignment));
 }
 
-// Tiles of a row that multiplies by scales of blocks begin at multiples of so many columns.
-constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? 32 : 8; }
+// Tiles of a row that multiplies by scales of blocks begin at multiples of so many columns, so that
+// they lie in two blocks of columns at most. And from one of their widths to the next.
+constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? block_n - kScaleBlock : 8; }
+constexpr int scaled_width_step(int block_n) {
+    return scaled_step(block_n) > kWidthStep ? scaled_step(block_n) : kWidthStep;
+}
 
 // The widths of instructions that there are loops for, from one to the next: by steps or by halves.
 constexpr int narrower(int width, bool by_steps) {
@@ -78,8 +83,7 @@ struct Policy {
     static constexpr bool kSplits = Row::splits;             // K over several blocks,
     static constexpr bool kPairs = Row::pairs;               // and over those of a cluster
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
-    static constexpr bool kBlockScales = Row::block_scales;  // with scales of blocks of k,
-    static constexpr bool kOnlyBlockScales = Row::only_block_scales;  // or only with such
+    static constexpr bool kBlockScales = Row::block_scales;  // and for scales of blocks of k
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles
@@ -94,9 +98,10 @@ struct Policy {
     // fill less of a tile (Params::ring).
     static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
     static constexpr int kBlocksPerStage = Row::stage_blocks;
-    static constexpr int kStageBytes =
-        kBlocksPerStage * (kBytesA + kBytesB) + (kBlockScales ? scale_bytes(kBytesA + kBytesB) : 0);
-    static constexpr int kStages = ring_bytes(kConsumers, kBlocksPerSm) / kStageBytes;
+    static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
+    static constexpr int kScaleBytes = kBlockScales ? scale_bytes(kStageBytes) : 0;
+    static constexpr int kStages =
+        ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
     static_assert(!kFitsRing || !Row::pairs);  // ClusterSplit has room in a whole ring
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);

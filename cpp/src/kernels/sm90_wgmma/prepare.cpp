@@ -184,12 +184,10 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
         const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (tile.block_n / 2);
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
-        // Columns of a tile lie in two blocks that have scales; see BlockScales.
-        const int most = row.block_scales ? std::min(tile.block_n, kScaleBlock) : tile.block_n;
         const int step = row.block_scales ? scaled_step(tile.block_n) : 8;
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
         const std::int64_t columns = round_up(std::max(even, divide_up(m, 2)), step);
-        result.n_step = static_cast<int>(std::min<std::int64_t>(most, columns));
+        result.n_step = static_cast<int>(std::min<std::int64_t>(tile.block_n, columns));
         result.tiles_n = divide_up(n, result.n_step);
     }
     result.clusters_m = divide_up(tiles_m, result.cluster);
@@ -216,11 +214,13 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m,
     ring.bytes_a = rows * kRowBytes;
     ring.bytes_b = columns * kRowBytes;
     ring.stage_bytes = row.stage_blocks * (ring.bytes_a + ring.bytes_b);
-    // Stages of whole tiles always have room for scales.
+    // Beside stages of whole tiles there is always room for scales.
     if (has_block_scales || (row.block_scales && !row.fits_ring)) {
-        ring.stage_bytes += scale_bytes(ring.stage_bytes);
+        ring.scale_bytes = scale_bytes(ring.stage_bytes);
     }
-    ring.stages = std::min(ring_bytes(row.consumers, on_sm) / ring.stage_bytes, kMaxStages);
+    ring.stages = std::min(ring_bytes(row.consumers, on_sm) / (ring.stage_bytes + ring.scale_bytes),
+                           kMaxStages);
+    ring.bytes = all_bytes(ring.stages, ring.stage_bytes, ring.scale_bytes);
     return ring;
 }
 

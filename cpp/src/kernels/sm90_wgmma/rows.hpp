@@ -32,7 +32,6 @@ namespace tcgemm::sm90_wgmma {
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x192, A, B, float, true, 128, 192, 2, false, 1, 3.3, 0.52, 0.59, 0.8)        \
-    ROW(type##_promoted_128x160, A, B, float, true, 128, 160, 2, false, 1, 3.3, 0.48, 0.52, 0.8)        \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.65, 0.3, 0.54, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
@@ -91,10 +90,7 @@ namespace tcgemm::sm90_wgmma {
         /* Columns that do not exist cost time where they are promoted, or many. */                \
         static constexpr bool by_steps = promotes || !fits_ring;                                   \
         static constexpr bool scales = sizeof(A) == 1;                                             \
-        /* With scales of blocks a thread has no registers for wider tiles; without them those */  \
-        /* are faster. */                                                                          \
-        static constexpr bool block_scales = scales && promotes && block_n <= 160;                 \
-        static constexpr bool only_block_scales = block_scales && block_n > kScaleBlock;           \
+        static constexpr bool block_scales = scales && promotes;                                   \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
         /* k-blocks that come and go together: a small tile's wgmma are done sooner than a */      \
         /* barrier and the issue of the next ones take. Two blocks on an SM hide that from each */ \

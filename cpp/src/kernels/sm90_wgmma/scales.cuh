@@ -95,16 +95,15 @@ class ScaleWarp {
     RingPosition at_;
 };
 
-// What a consumer does with them.
-template <class Policy>
+// What a consumer does with them. kOfColumns: B has a scale for each column.
+template <class Policy, bool kOfColumns>
 class BlockScales {
     using Place = ThreadPlace<Policy>;
     using Sums = typename Policy::Sums;
     static constexpr int kStep = scaled_step(Policy::kBlockN), kEightsOfStep = kStep / 8;
+    static constexpr int kFactors = kOfColumns ? 1 : Policy::kBlockN / kStep;
     static_assert(Policy::kBlockN <= kScaleBlock + kStep,
                   "a tile's columns lie in two blocks at most");
-    static_assert(Policy::kLeastN == Policy::kBlockN || kWidthStep % kStep == 0,
-                  "narrower tiles begin at multiples of kStep too");
 
    public:
     // `row`: the warpgroup's first, within the tile.
@@ -113,45 +112,46 @@ class BlockScales {
         : shared_(shared),
           row_((row + thread_in_warpgroup() / 32 * 16 + thread_in_warpgroup() % 32 / 4) * 4),
           col_(thread_in_warpgroup() % 4 * 8),
-          last_block_((work.n_end - 1) / kScaleBlock * kScaleBlock - work.n),
-          of_columns_(has_columns(params.scaled.scales.b)) {}
+          last_block_((work.n_end - 1) / kScaleBlock * kScaleBlock - work.n) {}
 
-    // Whether the stage is needed until add() is done.
-    __device__ bool of_columns() const { return of_columns_; }
+    // Whether the stage is needed until add() is done: scales of columns are read there.
+    static constexpr bool kReadsOn = kOfColumns;
 
     // From a stage that is full.
     __device__ __forceinline__ void load(int stage) {
         const std::uint32_t rows = shared_.scales_a(stage) + row_;
-        cols_ = shared_.scales_b(stage);
+        cols_ = shared_.scales_b(stage) + (kOfColumns ? col_ : 0);
 #pragma unroll
         for (int i = 0; i < Place::kRows; ++i) {
             rows_[i] = ptx::load_shared<float>(rows + (i / 2 * kMmaM + i % 2 * 8) * 4);
         }
-        first_cols_ = ptx::load_shared<float>(cols_);
-        last_cols_ = ptx::load_shared<float>(cols_ + 4);
-        cols_ += col_;
+        if (!kOfColumns) blocks_ = ptx::load_shared<float2>(cols_);
+    }
+
+    // What add() multiplies by, of what load() read.
+    __device__ __forceinline__ void combine() {
+#pragma unroll
+        for (int i = 0; i < Place::kRows; ++i) {
+            const float first = rows_[i] * blocks_.x, last = rows_[i] * blocks_.y;
+#pragma unroll
+            for (int step = 0; step < kFactors; ++step) {
+                factors_[i][step] = kOfColumns || step * kStep < last_block_ ? first : last;
+            }
+        }
     }
 
     // The partial sums of the first columns, as many as there are.
     template <int kSize>
     __device__ __forceinline__ void add(Sums& sums,
                                         const float (&partial)[Policy::kSubtiles][kSize]) const {
-        if (of_columns_) {
-            add_eights(sums, partial, [&](int i, int eight, int e) {
+        add_eights(sums, partial, [&](int i, int eight, int e) {
+            if constexpr (kOfColumns) {
                 const float2 cols = ptx::load_shared<float2>(cols_ + eight * 32);
-                return rows_[i] * (e == 0 ? cols.x : cols.y);
-            });
-        } else {
-            float first[Place::kRows], last[Place::kRows];
-#pragma unroll
-            for (int i = 0; i < Place::kRows; ++i) {
-                first[i] = rows_[i] * first_cols_;
-                last[i] = rows_[i] * last_cols_;
+                return factors_[i][0] * (e == 0 ? cols.x : cols.y);
+            } else {
+                return factors_[i][eight / kEightsOfStep];
             }
-            add_eights(sums, partial, [&](int i, int eight, int) {
-                return eight / kEightsOfStep * kStep < last_block_ ? first[i] : last[i];
-            });
-        }
+        });
     }
 
    private:
@@ -176,9 +176,10 @@ class BlockScales {
     SharedMemory<Policy> shared_;
     std::uint32_t row_, col_;  // bytes from the first row's or column's
     int last_block_;           // its first column, within the tile
-    bool of_columns_;          // B has a scale for each
     std::uint32_t cols_ = 0;
-    float rows_[Place::kRows], first_cols_ = 1.0f, last_cols_ = 1.0f;
+    float rows_[Place::kRows];
+    float2 blocks_ = {1.0f, 1.0f};           // of columns: the first and the last
+    float factors_[Place::kRows][kFactors];  // of a row and, but for kOfColumns, kStep columns
 };
 
 // scaled = sums, of whole numbers or FP8, with alpha and those scales of A and B applied that are
