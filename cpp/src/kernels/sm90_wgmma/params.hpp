@@ -36,8 +36,7 @@ struct Ring {
     int stages = 0;
     int bytes_a = 0, bytes_b = 0;  // of a k-block
     int stage_bytes = 0;
-    int scale_bytes = 0;  // of a stage, behind all stages
-    int bytes = 0;        // of all
+    int bytes = 0;  // of all, with the scales behind them
 };
 
 // K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which

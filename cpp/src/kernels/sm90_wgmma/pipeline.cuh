@@ -45,7 +45,6 @@ struct SharedMemory {
 
     __device__ int stages() const { return kFits ? ring.stages : Policy::kStages; }
     __device__ int stage_bytes() const { return kFits ? ring.stage_bytes : Policy::kStageBytes; }
-    __device__ int scale_bytes() const { return kFits ? ring.scale_bytes : Policy::kScaleBytes; }
     __device__ int bytes_a() const { return kFits ? ring.bytes_a : Policy::kBytesA; }
     __device__ int bytes_b() const { return kFits ? ring.bytes_b : Policy::kBytesB; }
 
@@ -57,10 +56,10 @@ struct SharedMemory {
     }
     // Where there are scales of blocks: of the stage's rows of A, of its columns of B.
     __device__ std::uint32_t scales_a(int stage) const {
-        return a(stages()) + stage * scale_bytes();
+        return a(stages()) + stage * Policy::kScaleBytes;
     }
     __device__ std::uint32_t scales_b(int stage) const {
-        return scales_a(stage) + bytes_a() / kRowBytes * 4;
+        return scales_a(stage) + Policy::kBlockM * 4;
     }
     __device__ std::uint32_t staging(int consumer, int turn) const {
         return base + (kFits ? ring.bytes : kRingBytes) +

@@ -36,8 +36,9 @@ constexpr int ring_bytes(int consumers, int blocks_on_sm) {
     return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
 }
 
-// Of the scales of a stage: a float for each row of either operand. And of a ring.
-constexpr int scale_bytes(int stage_bytes) { return stage_bytes / kRowBytes * 4; }
+// Of the scales of a stage: a float for each row and column of a tile, and not only for those that
+// there are, for all are read. And of a ring.
+constexpr int scale_bytes(int block_m, int block_n) { return (block_m + block_n) * 4; }
 constexpr int all_bytes(int stages, int stage_bytes, int scale_bytes) {
     return static_cast<int>(round_up(stages * (stage_bytes + scale_bytes), kAlignment));
 }
@@ -99,7 +100,7 @@ struct Policy {
     static constexpr int kBytesA = kBlockM * kRowBytes, kBytesB = kBlockN * kRowBytes;
     static constexpr int kBlocksPerStage = Row::stage_blocks;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
-    static constexpr int kScaleBytes = kBlockScales ? scale_bytes(kStageBytes) : 0;
+    static constexpr int kScaleBytes = kBlockScales ? scale_bytes(kBlockM, kBlockN) : 0;
     static constexpr int kStages =
         ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;

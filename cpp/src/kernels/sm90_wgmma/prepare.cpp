@@ -215,12 +215,12 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m,
     ring.bytes_b = columns * kRowBytes;
     ring.stage_bytes = row.stage_blocks * (ring.bytes_a + ring.bytes_b);
     // Beside stages of whole tiles there is always room for scales.
-    if (has_block_scales || (row.block_scales && !row.fits_ring)) {
-        ring.scale_bytes = scale_bytes(ring.stage_bytes);
-    }
-    ring.stages = std::min(ring_bytes(row.consumers, on_sm) / (ring.stage_bytes + ring.scale_bytes),
-                           kMaxStages);
-    ring.bytes = all_bytes(ring.stages, ring.stage_bytes, ring.scale_bytes);
+    const int scales = has_block_scales || (row.block_scales && !row.fits_ring)
+                           ? scale_bytes(row.tile.block_m, row.tile.block_n)
+                           : 0;
+    ring.stages =
+        std::min(ring_bytes(row.consumers, on_sm) / (ring.stage_bytes + scales), kMaxStages);
+    ring.bytes = all_bytes(ring.stages, ring.stage_bytes, scales);
     return ring;
 }
 
