@@ -360,6 +360,14 @@ def test_e01_bad_scales_of_int8_are_not_offered_blocks(lab, rng):
         scaled.run(lab, *int8(rng, 20, 30, 300), out_dtype="float32", scales=scales)
 
 
+def test_e01_blocks_of_the_longest_k_are_counted():
+    k = 2**63 - 1
+    a = np.broadcast_to(np.zeros((1, 1), np.uint8), (1, k))
+    fp8_bytes = {"a_dtype": E4M3, "b_dtype": E4M3}
+    with pytest.raises(tcgemm.ShapeError, match=rf"\(1, {2**56}\) for 128 k each"):
+        tcgemm.gemm(a, a.T, scale_a=np.ones((3, 1), np.float32), **fp8_bytes)
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "words"),
     [

@@ -10,7 +10,10 @@ namespace {
 
 using std::int64_t;
 
-int64_t blocks(int64_t extent) { return (extent + kScaleBlock - 1) / kScaleBlock; }
+// Of any extent, also those that the library refuses later.
+int64_t blocks(int64_t extent) {
+    return extent / kScaleBlock + (extent % kScaleBlock != 0 ? 1 : 0);
+}
 
 void check_dtype(const ArrayView& view, const char* what) {
     if (view.dtype == DType::f32) return;
