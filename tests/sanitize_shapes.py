@@ -58,16 +58,16 @@ def scaled_products(lab, split_k):
     """FP8 and int8 with scales of each kind, to each result."""
     rng = np.random.default_rng(2)
     fp8 = ("float8_e4m3fn", "float8_e5m2")
-    modes = [(x, y, y, how, of_blocks) for x in fp8 for y in fp8
-             for how in ("promoted", "fast") for of_blocks in ("a", "ab", "")]  # fmt: skip
+    modes = [(x, y, y, how, of_blocks) for x in fp8 for y in fp8 for how in ("promoted", "fast")
+             for of_blocks in ("a", "ab", "columns", "")]  # fmt: skip
     for of_a, of_b, out, accumulate, of_blocks in (*modes, ("int8", "int8", "float16", None, "")):
         long_k = ((5, 60, 8200),) if split_k else ()
-        for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300), *long_k)):
+        for index, (m, n, k) in enumerate((*SHAPES, (65, 70, 300), (130, 200, 700), *long_k)):
             a = round_to(rng.integers(-4, 4, (m, k)), of_a)
             b = round_to(rng.integers(-4, 4, (k, n)), of_b)
             c = round_to(rng.integers(-8, 8, (m, n)), out)
             blocks = -(-k // 128) if of_blocks else 1
-            shape_b = (blocks, -(-n // 128)) if "b" in of_blocks else (1, n)
+            shape_b = {"ab": (blocks, -(-n // 128)), "columns": (blocks, n)}.get(of_blocks, (1, n))
             scales = {
                 "scale_a": rng.uniform(0.5, 2, (m, blocks)).astype(np.float32),
                 "scale_b": rng.uniform(0.5, 2, shape_b).astype(np.float32),

@@ -50,8 +50,8 @@ inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
 inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                            const DeviceProperties& device, const Schedule& schedule) {
-    return arrange(row, problem->m, problem->n, row.k(problem->k), problem.batch_count(), schedule,
-                   device.sm_count);
+    return arrange(row, problem->m, problem->n, row.k(problem->k), problem.batch_count(),
+                   problem.has_block_scales(), schedule, device.sm_count);
 }
 
 // How the operands come to a row.
@@ -104,11 +104,12 @@ inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
 }
 
 // `row` for tiles of `columns`, in a ring like `ring`.
-inline RowInfo narrowed(const RowInfo& row, int columns, const Ring& ring) {
+inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, const Ring& ring) {
     int width = row.tile.block_n;
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
-        next = narrower(width, row.by_steps);
+        next = has_block_scales ? width - scaled_width_step(row.tile.block_n)
+                                : narrower(width, row.by_steps);
     }
     const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
@@ -138,7 +139,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
     const Ring ring = ring_of(of_whole_tiles, arrangement, problem->m, problem->n,
                               problem.has_block_scales(), blocks, device.sm_count);
-    RowInfo row = narrowed(of_whole_tiles, columns, ring);
+    RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales(), ring);
     const auto beside =
         n_is_contiguous(row, problem, chosen)
             ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)

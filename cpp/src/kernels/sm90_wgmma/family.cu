@@ -71,8 +71,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                    std::to_string(extent) + (Row::halves ? " in halves" : "");
         }
     }
-    const Arrangement arrangement = arrange(row_info<Row>(), problem->m, problem->n, k,
-                                            problem.batch_count(), {}, device.sm_count);
+    const Arrangement arrangement =
+        arrange(row_info<Row>(), problem->m, problem->n, k, problem.batch_count(),
+                problem.has_block_scales(), {}, device.sm_count);
     if (arrangement.tiles() > 0x7fffffff / problem.batch_count()) {
         return "counts at most 2^31 - 1 tiles, the problem has " +
                std::to_string(arrangement.tiles()) + " in each of " +

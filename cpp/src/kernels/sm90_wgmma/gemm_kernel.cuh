@@ -3,7 +3,7 @@
 //   producer     one thread: boxes of A and B into a ring of stages, as stages become empty
 //   consumers    one or two warpgroups: multiply full stages; epilogue; D into stagings
 //   store warps  one for each consumer: boxes of D out of its stagings, boxes of C into them
-//   scale warp   scales of blocks into the stages, where the product has such
+//   scale warp   scales of blocks beside the stages, where the product has such
 //
 // Blocks are persistent: each goes through its list of tiles, and the producer is ahead by a ring
 // of stages, so that loads go on while a tile is stored. Where K is split, consumers leave partial

@@ -61,7 +61,8 @@ struct Arrangement {
     }
 };
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, const Schedule& schedule, int sm_count);
+                    std::int64_t batches, bool has_block_scales, const Schedule& schedule,
+                    int sm_count);
 
 // Whether the copy engine can store D, or load C, as far as strides and sizes tell.
 bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
@@ -88,7 +89,7 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.
-// With room for scales of blocks where the product has such.
+// With room for scales of blocks where the product has such, and where whole tiles may have them.
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
              bool has_block_scales, std::int64_t blocks, int sm_count);
 

@@ -23,8 +23,8 @@ inline constexpr int kBoxMn = 64, kMmaK = 16;
 inline constexpr int kWidthStep = 16;   // columns; see narrower()
 inline constexpr int kWarpgroup = 128;  // threads
 
-// Bytes of shared memory of an SM, dealt out to its blocks: for stagings and stages. There are some
-// more for barriers.
+// Bytes of shared memory of an SM, dealt out to its blocks: for stagings, stages and their scales.
+// There are some more for barriers.
 inline constexpr int kBoxesBytes = 224 << 10;
 inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
 inline constexpr int kStagings = 2;            // of a warpgroup, in turns
@@ -43,8 +43,8 @@ constexpr int all_bytes(int stages, int stage_bytes, int scale_bytes) {
     return static_cast<int>(round_up(stages * (stage_bytes + scale_bytes), kAlignment));
 }
 
-// Tiles of a row that multiplies by scales of blocks begin at multiples of so many columns, so that
-// they lie in two blocks of columns at most. And from one of their widths to the next.
+// Tiles of a product with scales of blocks begin at multiples of so many columns, so that they lie
+// in two blocks of columns at most. And from one of their widths to the next.
 constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? block_n - kScaleBlock : 8; }
 constexpr int scaled_width_step(int block_n) {
     return scaled_step(block_n) > kWidthStep ? scaled_step(block_n) : kWidthStep;
@@ -84,7 +84,7 @@ struct Policy {
     static constexpr bool kSplits = Row::splits;             // K over several blocks,
     static constexpr bool kPairs = Row::pairs;               // and over those of a cluster
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
-    static constexpr bool kBlockScales = Row::block_scales;  // and for scales of blocks of k
+    static constexpr bool kBlockScales = Row::block_scales;  // multiplies by scales of blocks of k
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles

@@ -159,7 +159,8 @@ bool can_store_rows(DType dtype, std::int64_t col_stride) {
 }
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, const Schedule& schedule, int sm_count) {
+                    std::int64_t batches, bool has_block_scales, const Schedule& schedule,
+                    int sm_count) {
     const TileConfig& tile = row.tile;
     const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
@@ -184,7 +185,7 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
         const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (tile.block_n / 2);
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
-        const int step = row.block_scales ? scaled_step(tile.block_n) : 8;
+        const int step = has_block_scales ? scaled_step(tile.block_n) : 8;
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
         const std::int64_t columns = round_up(std::max(even, divide_up(m, 2)), step);
         result.n_step = static_cast<int>(std::min<std::int64_t>(tile.block_n, columns));
@@ -247,10 +248,10 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
                  Major b_major, int sm_count) {
     const TileConfig& tile = row.tile;
     const int parts = schedule.split_k;
-    const Arrangement arrangement =
-        arrange(row, args.m, args.n, args.k, args.batch.count, schedule, sm_count);
     Prepared prepared{Params(args), 0};
     Params& params = prepared.params;
+    const Arrangement arrangement = arrange(row, args.m, args.n, args.k, args.batch.count,
+                                            params.has_block_scales, schedule, sm_count);
     const int cluster = arrangement.cluster;
     params.cluster_log2 = cluster == 2 ? 1 : 0;
     params.k_blocks = static_cast<int>(arrangement.k_blocks);

@@ -84,7 +84,7 @@ namespace tcgemm::sm90_wgmma {
         /* Half a tile or less: the next smaller tile is for that, where there is one. */          \
         static constexpr int least_n =                                                             \
             fits_ring ? 32                                                                         \
-            : block_n < 176 || std::is_same_v<accumulator, __half> || !(any_major || promotes)     \
+            : block_n <= 128 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
                 ? block_n                                                                          \
                 : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
         /* Columns that do not exist cost time where they are promoted, or many. */                \

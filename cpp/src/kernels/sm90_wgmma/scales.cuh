@@ -23,8 +23,8 @@ __device__ __forceinline__ bool has_columns(const ScaleView& scales_b) {
 }
 
 // Scales of blocks of kScaleBlock k, which partial sums of FP8 operands are multiplied by, come
-// with the k-block: behind B a stage has one for each row of A, and for each column of B or for the
-// two blocks of columns that the tile lies in.
+// with the k-block: behind the ring each stage has one for each row of A, and for each column of B
+// or for the two blocks of columns that the tile lies in.
 //
 // The warp that brings them. Ordinary asynchronous copies: they may lie anywhere.
 template <class Policy>
@@ -102,8 +102,9 @@ class BlockScales {
     using Sums = typename Policy::Sums;
     static constexpr int kStep = scaled_step(Policy::kBlockN), kEightsOfStep = kStep / 8;
     static constexpr int kFactors = kOfColumns ? 1 : Policy::kBlockN / kStep;
-    static_assert(Policy::kBlockN <= kScaleBlock + kStep,
-                  "a tile's columns lie in two blocks at most");
+    static_assert(Policy::kBlockN <= kScaleBlock + kStep && kScaleBlock % kStep == 0 &&
+                      Policy::kBlockN % kStep == 0,
+                  "a tile's columns lie in two blocks at most, which end at multiples of kStep");
 
    public:
     // `row`: the warpgroup's first, within the tile.
