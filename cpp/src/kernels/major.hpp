@@ -1,6 +1,8 @@
 // Which of an operand's dimensions is contiguous: what kernels are compiled for, four ways.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm {
@@ -20,11 +22,21 @@ inline Major major_of_b(const GemmArgs& args) {
     return has_unit_columns(args.b, args.k) ? Major::mn : Major::k;
 }
 
-// Of something for each pair, A's major first, the one for this pair.
-template <class T>
-T of_majors(Major a, Major b, T k_k, T k_mn, T mn_k, T mn_mn) {
-    if (a == Major::k) return b == Major::k ? k_k : k_mn;
-    return b == Major::k ? mn_k : mn_mn;
+template <Major major>
+using MajorConstant = std::integral_constant<Major, major>;
+
+// What `of_majors(a, b)`, of two MajorConstants, gives for these operands. Row's kernels are
+// compiled for each pair or, unless Row::any_major, for contiguous k alone.
+template <class Row, class OfMajors>
+auto by_majors(const GemmArgs& args, const OfMajors& of_majors) {
+    constexpr MajorConstant<Major::k> k;
+    if constexpr (Row::any_major) {
+        constexpr MajorConstant<Major::mn> mn;
+        const bool k_in_a = major_of_a(args) == Major::k, k_in_b = major_of_b(args) == Major::k;
+        if (!k_in_a) return k_in_b ? of_majors(mn, k) : of_majors(mn, mn);
+        if (!k_in_b) return of_majors(k, mn);
+    }
+    return of_majors(k, k);
 }
 
 }  // namespace tcgemm

@@ -82,13 +82,8 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    LaunchLayout launch_one = launch_layout<Row, Major::k, Major::k>;
-    if constexpr (Row::any_major) {
-        launch_one = of_majors<LaunchLayout>(
-            major_of_a(args), major_of_b(args), launch_layout<Row, Major::k, Major::k>,
-            launch_layout<Row, Major::k, Major::mn>, launch_layout<Row, Major::mn, Major::k>,
-            launch_layout<Row, Major::mn, Major::mn>);
-    }
+    const LaunchLayout launch_one = by_majors<Row>(
+        args, [](auto a, auto b) -> LaunchLayout { return launch_layout<Row, a(), b()>; });
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 

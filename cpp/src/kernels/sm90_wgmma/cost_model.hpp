@@ -108,8 +108,7 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, 
     int width = row.tile.block_n;
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
-        next = has_block_scales ? width - scaled_width_step(row.tile.block_n)
-                                : narrower(width, row.by_steps);
+        next = narrower(width, row.tile.block_n, row.by_steps, has_block_scales);
     }
     const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     const double tensor_cores = static_cast<double>(width) / row.tile.block_n;

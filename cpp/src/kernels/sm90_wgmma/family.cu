@@ -194,19 +194,11 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scale
 // `args`: as the kernel computes it.
 template <class Row>
 void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    const Major a = Row::any_major ? major_of_a(args) : Major::k;
-    const Major b = Row::any_major ? major_of_b(args) : Major::k;
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
-    const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
-    if constexpr (!Row::any_major) {
-        launch_layout<Row, Major::k, Major::k>(prepared.params, prepared.blocks, stream);
-        return;
-    } else {
-        const auto launch_one = of_majors(
-            a, b, launch_layout<Row, Major::k, Major::k>, launch_layout<Row, Major::k, Major::mn>,
-            launch_layout<Row, Major::mn, Major::k>, launch_layout<Row, Major::mn, Major::mn>);
-        launch_one(prepared.params, prepared.blocks, stream);
-    }
+    by_majors<Row>(args, [&](auto a, auto b) {
+        const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
+        launch_layout<Row, a(), b()>(prepared.params, prepared.blocks, stream);
+    });
 }
 
 template <class Row>

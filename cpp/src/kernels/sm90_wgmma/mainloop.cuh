@@ -105,33 +105,28 @@ class Multiplier {
     template <int kWidth = Policy::kBlockN, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         constexpr bool kScaled = sizeof...(Scales) > 0;
-        constexpr int kNarrower =
-            kScaled ? kWidth - scaled_width_step(Policy::kBlockN) : Policy::narrower(kWidth);
+        constexpr int kNarrower = Policy::narrower(kWidth, kScaled);
         if constexpr (kNarrower >= Policy::kLeastN) {
             if (width_ <= kNarrower) return multiply_promoted<kNarrower>(blocks, sums, scales...);
         }
-        if constexpr (kBlocksPerSum == 1 && 2 * kWidth <= Policy::kBlockN && !kScaled) {
-            return multiply_in_turns<MmaOf<kWidth>>(blocks, sums);
-        }
-        Register partial[kSubtiles][MmaOf<kWidth>::kRegisters];
-        clear(partial);
-        if constexpr (kBlocksPerSum > 1) {
-            for (; blocks > 0; blocks -= kBlocksPerSum) {
-                multiply_stages<MmaOf<kWidth>>(min(kBlocksPerSum, blocks), partial);
-                promote<MmaOf<kWidth>::kRegisters>(partial, sums);
-            }
+        using MmaOfWidth = MmaOf<kWidth>;
+        static_assert(kBlocksPerSum == 1 || kBlocksPerSum == 2);
+        if constexpr (kBlocksPerSum == 2) {
+            multiply_by_twos<MmaOfWidth, false>(blocks, sums);
+        } else if constexpr (2 * kWidth <= Policy::kBlockN && !kScaled) {
+            multiply_by_twos<MmaOfWidth, true>(blocks, sums);
         } else if (blocks > 0) {
-            multiply_and_add<MmaOf<kWidth>>(blocks, partial, sums, scales...);
+            multiply_and_add<MmaOfWidth>(blocks, sums, scales...);
         }
     }
 
     // The same of k-blocks that are a stage and a sum each, one after the other. The loop begins
     // behind the issue of wgmma: what need not wait for their sums is done while they are at work.
     // A loop that begins with the wait for a stage has a `yield` there, which takes 50 cycles.
-    template <class MmaOfWidth, int kSize, class... Scales>
-    __device__ __forceinline__ void multiply_and_add(int blocks,
-                                                     Register (&partial)[kSubtiles][kSize],
-                                                     Sums& sums, Scales&... scales) {
+    template <class MmaOfWidth, class... Scales>
+    __device__ __forceinline__ void multiply_and_add(int blocks, Sums& sums, Scales&... scales) {
+        Register partial[kSubtiles][MmaOfWidth::kRegisters];
+        clear(partial);
         begin_block<MmaOfWidth>(next_tiles(), partial);
         (scales.load(at_.stage), ...);
         while (true) {
@@ -160,55 +155,58 @@ class Multiplier {
         __syncwarp();
     }
 
-    // Sets the tensor cores to work on the next stage.
-    template <class MmaOfWidth, int kSize>
-    __device__ __forceinline__ void begin_block(const Tiles& tiles,
-                                                Register (&partial)[kSubtiles][kSize]) {
-        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
-        ptx::wgmma_fence();
-        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, false, partial);
-        ptx::wgmma_commit();
-    }
-
-    // The same of a tile so narrow that there are registers for two partial sums: the tensor cores
-    // work on the second while the first is promoted.
-    template <class MmaOfWidth>
-    __device__ __forceinline__ void multiply_in_turns(int blocks, Sums& sums) {
-        Register first[kSubtiles][MmaOfWidth::kRegisters],
-            second[kSubtiles][MmaOfWidth::kRegisters];
+    // The same of two k-blocks at a time, which make a sum together. Or, kTurns, of a tile so
+    // narrow that there are registers for a sum of each: the tensor cores work on the second while
+    // the first is promoted.
+    template <class MmaOfWidth, bool kTurns>
+    __device__ __forceinline__ void multiply_by_twos(int blocks, Sums& sums) {
+        Register partial[kTurns ? 2 : 1][kSubtiles][MmaOfWidth::kRegisters];
+        auto &first = partial[0], &second = partial[kTurns];
         clear(first);
         clear(second);
         RingPosition older = at_;
-        const auto begin = [&](const Tiles& tiles, auto& partial) {
-            begin_block<MmaOfWidth>(tiles, partial);
+        const auto begin = [&](const Tiles& tiles, auto& its, bool accumulate) {
+            begin_block<MmaOfWidth>(tiles, its, accumulate);
             at_.advance(shared_);
         };
-        const auto end = [&](auto& partial) {
-            promote<MmaOfWidth::kRegisters>(partial, sums);
+        const auto end = [&](auto& its, bool promotes) {
+            if (promotes) promote<MmaOfWidth::kRegisters>(its, sums);
             release(older.stage);
             older.advance(shared_);
         };
         const bool is_odd = blocks % 2 != 0;
         if (blocks > 1) {
-            begin(next_tiles(), first);
-            begin(next_tiles(), second);
+            begin(next_tiles(), first, false);
+            begin(next_tiles(), second, !kTurns);
             while (true) {
                 const Tiles next = next_tiles();
                 ptx::wgmma_wait<1>();
-                end(first);
+                end(first, kTurns);
                 ptx::wgmma_wait<0>();
-                end(second);
+                end(second, true);
                 blocks -= 2;
                 if (blocks < 2) break;
-                begin(next, first);
-                begin(next_tiles(), second);
+                begin(next, first, false);
+                begin(next_tiles(), second, !kTurns);
             }
+            __syncwarp();  // as above
         }
         if (is_odd) {
-            begin(next_tiles(), first);
+            begin(next_tiles(), first, false);
             ptx::wgmma_wait<0>();
-            end(first);
+            end(first, true);
         }
+    }
+
+    // Sets the tensor cores to work on the next stage.
+    template <class MmaOfWidth, int kSize>
+    __device__ __forceinline__ void begin_block(const Tiles& tiles,
+                                                Register (&partial)[kSubtiles][kSize],
+                                                bool accumulate = false) {
+        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+        ptx::wgmma_fence();
+        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, accumulate, partial);
+        ptx::wgmma_commit();
     }
 
     // A stage's wgmma are at work while those of the next are issued; then it is released.
@@ -294,16 +292,16 @@ class Multiplier {
         }
     }
 
-    // The first k-blocks of the next stage; in uniform registers, by shuffles.
+    // The first k-blocks of the next stage; kUniform: in uniform registers, by shuffles.
+    template <bool kUniform = true>
     __device__ __forceinline__ Tiles next_tiles() const {
         const int stage = at_.stage * shared_.stage_bytes();
-        return {a_.further(stage).uniform(), b_.further(stage).uniform()};
+        const Tiles tiles = {a_.further(stage), b_.further(stage)};
+        return kUniform ? Tiles{tiles.a.uniform(), tiles.b.uniform()} : tiles;
     }
     // Where each stage waits for the one before, shuffles in front of it do not pay.
     __device__ __forceinline__ Tiles wait_for_stage() const {
-        const int stage = at_.stage * shared_.stage_bytes();
-        Tiles tiles = {a_.further(stage), b_.further(stage)};
-        if (!Policy::kPromoted) tiles = {tiles.a.uniform(), tiles.b.uniform()};
+        const Tiles tiles = next_tiles<!Policy::kPromoted>();
         ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
         return tiles;
     }

@@ -50,8 +50,10 @@ constexpr int scaled_width_step(int block_n) {
     return scaled_step(block_n) > kWidthStep ? scaled_step(block_n) : kWidthStep;
 }
 
-// The widths of instructions that there are loops for, from one to the next: by steps or by halves.
-constexpr int narrower(int width, bool by_steps) {
+// The widths of instructions that there are loops for, from one to the next: by steps or by halves,
+// with scales of blocks by steps of their own.
+constexpr int narrower(int width, int block_n, bool by_steps, bool has_block_scales) {
+    if (has_block_scales) return width - scaled_width_step(block_n);
     return by_steps ? width - kWidthStep : width / 2;
 }
 
@@ -73,7 +75,9 @@ struct Policy {
     static constexpr Major a_major = A, b_major = B;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
     static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
-    static constexpr int narrower(int width) { return sm90_wgmma::narrower(width, Row::by_steps); }
+    static constexpr int narrower(int width, bool has_block_scales = false) {
+        return sm90_wgmma::narrower(width, kBlockN, Row::by_steps, has_block_scales);
+    }
     static constexpr int kConsumers = Row::consumers;  // warpgroups that multiply
     static constexpr int kBlocksPerSm = Row::blocks_per_sm;
     // Cooperative: all consumers work on one tile, each on its rows. Ping-pong: each has tiles of
