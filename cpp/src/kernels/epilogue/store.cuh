@@ -166,7 +166,11 @@ class Output {
             for (int i = 0; i < N; ++i) of_col[i] = policy_.col_factor(col + place(i, count));
         }
         const auto factor = [&](int r, int i) {
-            return Policy::kScaled ? of_row[r] * of_col[i] : 1.0f;
+            if constexpr (Policy::kScaled) {
+                return of_row[r] * of_col[i];
+            } else {
+                return 1.0f;
+            }
         };
         Vector<T, N> value[R];
         if (policy_.reads_c()) {
