@@ -53,10 +53,10 @@ def installed_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def source_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project built by CMake alone, for one architecture where there is a CUDA compiler."""
+    """The project built by CMake alone, benchmarks too, for one architecture where there is nvcc."""
     nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc")
     cuda = ["-DCMAKE_CUDA_ARCHITECTURES=90"] if nvcc else ["-DTCGEMM_CUDA=OFF"]
-    return build(ROOT, tmp_path_factory.mktemp("source"), *cuda)
+    return build(ROOT, tmp_path_factory.mktemp("source"), "-DTCGEMM_BUILD_BENCHMARKS=ON", *cuda)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -12,6 +12,7 @@
 #include "core/runtime.hpp"
 #include "dispatch/select.hpp"
 #include "kernels/device/launch.cuh"
+#include "kernels/sm90_wgmma/params.hpp"
 #include "tcgemm/tcgemm.h"
 #include "tcgemm/tcgemm.hpp"
 
@@ -21,8 +22,8 @@ namespace {
 
 constexpr int kSize = 64;  // a product that the GPU is done with before the next one is launched
 
-struct Parameters {  // as much as a kernel with three tensor maps takes
-    char bytes[640];
+struct Parameters {
+    char bytes[sizeof(sm90_wgmma::Params)];
 };
 __global__ void empty_kernel(const __grid_constant__ Parameters) {}
 __global__ void kernel_without_parameters() {}
@@ -109,7 +110,6 @@ void run(int rounds, int calls) {
     Event event(0);
 
     device::LaunchConfig config;
-    config.grid = dim3(1);
     config.threads = 128;
     config.shared_bytes = 200 << 10;
     config.stream = stream;

@@ -1,5 +1,6 @@
-// Measures every kernel of a GPU family, with every split of K, beside what its cost model says:
-// the data that a cost model is fitted to. A table on stdout, tab separated.
+// Measures every kernel of a GPU family, with every split of K: the data that a cost model is
+// fitted to. A table on stdout, tab separated. model_us is what the model says of the schedule that
+// it chooses (`chosen` is 1), repeated in the kernel's other rows.
 //
 //   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
 //

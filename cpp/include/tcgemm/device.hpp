@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "tcgemm/export.h"
@@ -12,7 +13,10 @@ namespace tcgemm {
 struct Device {
     int ordinal = -1;
     static constexpr Device cpu() { return {-1}; }
-    static constexpr Device cuda(int ordinal) { return {ordinal}; }
+    // A negative ordinal is not the CPU either: such a device does not exist.
+    static constexpr Device cuda(int ordinal) {
+        return {ordinal < 0 ? std::numeric_limits<int>::max() : ordinal};
+    }
     constexpr bool is_cpu() const { return ordinal < 0; }
     constexpr bool operator==(Device other) const { return ordinal == other.ordinal; }
 };

@@ -1,5 +1,5 @@
-// The epilogues: what is done to an accumulator before it is stored. One list; a kernel family
-// instantiates every entry without a change to its main loop.
+// The epilogues: what is done to an accumulator before it is stored. Families instantiate those
+// that they need, without a change to their main loops, and refuse the others by name.
 #pragma once
 
 #include <array>

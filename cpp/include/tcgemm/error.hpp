@@ -1,5 +1,6 @@
-// Exceptions. Every class derives from tcgemm::Error (for its code) and from the std:: class that a
-// caller would catch anyway. No exception crosses the C ABI (tcgemm.h): there the code is returned.
+// Exceptions. Every class derives from tcgemm::Error (code and message) and from the std:: class
+// that a caller would catch anyway. No exception crosses the C ABI (tcgemm.h): there the code is
+// returned.
 #pragma once
 
 #include <new>
@@ -29,6 +30,7 @@ class TCGEMM_API Error {
    public:
     virtual ~Error();
     ErrorCode code() const noexcept { return code_; }
+    virtual const char* what() const noexcept = 0;
 
    protected:
     explicit Error(ErrorCode code) noexcept : code_(code) {}
@@ -43,6 +45,7 @@ class TCGEMM_API InvalidArgument : public std::invalid_argument, public Error {
                              ErrorCode code = ErrorCode::invalid_argument)
         : std::invalid_argument(message), Error(code) {}
     ~InvalidArgument() override;
+    const char* what() const noexcept override { return std::invalid_argument::what(); }
 };
 
 class TCGEMM_API ShapeError : public InvalidArgument {
@@ -71,6 +74,7 @@ class TCGEMM_API UnsupportedError : public std::runtime_error, public Error {
     explicit UnsupportedError(const std::string& message)
         : std::runtime_error(message), Error(ErrorCode::unsupported) {}
     ~UnsupportedError() override;
+    const char* what() const noexcept override { return std::runtime_error::what(); }
 };
 
 class TCGEMM_API NoKernelError : public std::runtime_error, public Error {
@@ -78,6 +82,7 @@ class TCGEMM_API NoKernelError : public std::runtime_error, public Error {
     explicit NoKernelError(const std::string& message)
         : std::runtime_error(message), Error(ErrorCode::no_kernel) {}
     ~NoKernelError() override;
+    const char* what() const noexcept override { return std::runtime_error::what(); }
 };
 
 class TCGEMM_API DeviceError : public std::runtime_error, public Error {
@@ -85,6 +90,7 @@ class TCGEMM_API DeviceError : public std::runtime_error, public Error {
     explicit DeviceError(const std::string& message)
         : std::runtime_error(message), Error(ErrorCode::device) {}
     ~DeviceError() override;
+    const char* what() const noexcept override { return std::runtime_error::what(); }
 };
 
 class TCGEMM_API CudaError : public std::runtime_error, public Error {
@@ -92,6 +98,7 @@ class TCGEMM_API CudaError : public std::runtime_error, public Error {
     CudaError(const std::string& message, int status)
         : std::runtime_error(message), Error(ErrorCode::cuda), status_(status) {}
     ~CudaError() override;
+    const char* what() const noexcept override { return std::runtime_error::what(); }
     int status() const noexcept { return status_; }  // the cudaError_t
 
    private:

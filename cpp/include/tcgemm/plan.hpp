@@ -80,7 +80,7 @@ class TCGEMM_API Plan {
 // The plan of an equal problem made before, or a new one that is kept. Thread safe.
 TCGEMM_API std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device device);
 TCGEMM_API void clear_plan_cache();
-// While this stays the same, cached_plan() gives an equal problem the same plan: it changes with
+// While this stays the same, cached_plan() gives an equal problem an equal plan: it changes with
 // TCGEMM_FORCE_FAMILY, TCGEMM_FORCE_KERNEL and clear_plan_cache(). Throws as Plan's constructor
 // does for those variables.
 TCGEMM_API std::uint64_t plan_cache_epoch();

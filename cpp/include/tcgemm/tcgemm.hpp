@@ -7,6 +7,7 @@
 #include "tcgemm/epilogue.hpp"
 #include "tcgemm/error.hpp"
 #include "tcgemm/plan.hpp"
+#include "tcgemm/probe.hpp"
 #include "tcgemm/problem.hpp"
 #include "tcgemm/stream.hpp"
 #include "tcgemm/version.h"

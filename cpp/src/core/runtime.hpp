@@ -59,9 +59,9 @@ struct LaunchConfig {
     std::size_t most_shared_bytes = 0;  // of any launch of the kernel, where not always as many
     StreamView stream = {};
     int cluster = 1;  // blocks along x that form a cluster (cc 9.0); divides `blocks`
-    // The kernel may start while its predecessor in the stream still runs: it must call
-    // wait_for_predecessor(), in each of its threads, before it touches global memory. Without
-    // effect where device or driver cannot.
+    // The kernel may start while its predecessor in the stream still runs: each thread that touches
+    // global memory must call wait_for_predecessor() first, and one of the grid in any case.
+    // Without effect where device or driver cannot.
     bool overlaps_predecessor = false;
     // Blocks wait for each other: none begins before there is room for all (a cooperative launch).
     // They must do the same work in a smaller grid, which the launch takes where the stream has

@@ -133,7 +133,7 @@ void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
     if (status == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         throw OutOfMemory("cuda:" + std::to_string(device) + " has no " + std::to_string(bytes) +
-                          " bytes left for a workspace; free memory on the device");
+                          " bytes left; free memory on the device");
     }
     if (status != cudaSuccess) fail(status, "an allocation of device memory");
     return data;

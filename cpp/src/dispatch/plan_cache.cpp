@@ -12,7 +12,7 @@
 namespace tcgemm {
 namespace {
 
-// A plan holds a few hundred bytes. Programs with more different shapes than this start over: the
+// A plan holds some 5 KB. Programs with more different shapes than this start over: the
 // cache is emptied, which costs each shape one more selection (tens of microseconds).
 constexpr std::size_t kMaxPlans = 4096;
 

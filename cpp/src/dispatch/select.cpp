@@ -162,7 +162,7 @@ void check_names(const Forced& forced) {
 }  // namespace
 
 const Forced& forced_by_environment() {
-    static const Forced nothing;
+    static const Forced& nothing = *new Forced;  // nothing here is destroyed: see plan_cache.cpp
     // Every call asks: one walk over the environment finds both.
     constexpr std::string_view kPrefix = "TCGEMM_FORCE_", kFamily = "FAMILY=", kKernel = "KERNEL=";
     std::string_view family, kernel;
@@ -177,7 +177,7 @@ const Forced& forced_by_environment() {
     }
     if (family.empty() && kernel.empty()) return nothing;
 
-    static std::mutex& mutex = *new std::mutex;  // neither is destroyed: see plan_cache.cpp
+    static std::mutex& mutex = *new std::mutex;
     static auto& known = *new std::map<std::pair<std::string, std::string>, Forced>;
     Forced forced{std::string(family), std::string(kernel)};
     const std::lock_guard<std::mutex> lock(mutex);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/math.hpp"
 #include "pack/conversions.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
@@ -40,8 +41,7 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
                                       : source.row_stride == 1 && source.col_stride != 1;
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     const std::int64_t vector = std::max(vector_bytes, kMinVectorBytes) / size_of(to);
-    const std::int64_t vectors = inner / vector + (inner % vector != 0 ? 1 : 0);
-    const std::int64_t leading_dimension = product(vectors, vector);
+    const std::int64_t leading_dimension = product(divide_up(inner, vector), vector);
 
     PackLayout layout;
     layout.view.dtype = to;

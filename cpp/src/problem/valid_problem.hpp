@@ -13,7 +13,8 @@ namespace tcgemm {
 //    D^T = B^T A^T (`transposed()`; A and B, m and n trade places and all strides with them);
 //  - batch dimensions of extent 1 are gone and neighbours that one stride can walk are merged;
 //    matrices that share B and follow each other row by row are one matrix of more rows;
-//  - the stride of a dimension of extent 1 is what a packed row-major matrix would have;
+//  - the stride of a dimension of extent 1 is what a packed matrix would have, row-major, or
+//    column-major where it is a column whose elements follow each other;
 //  - precision and accumulate are resolved, never `automatic`.
 class ValidProblem {
    public:

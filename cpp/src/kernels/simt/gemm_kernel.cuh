@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "kernels/device/tile_place.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/simt/operand_loader.cuh"
 #include "kernels/simt/policy.hpp"
+#include "kernels/split_k/tile_place.cuh"
 
 namespace tcgemm::simt {
 

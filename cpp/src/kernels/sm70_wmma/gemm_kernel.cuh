@@ -12,9 +12,9 @@
 
 #include "kernels/device/arch_guard.cuh"
 #include "kernels/device/tile_loader.cuh"
-#include "kernels/device/tile_place.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
+#include "kernels/split_k/tile_place.cuh"
 
 namespace tcgemm::sm70_wmma {
 

@@ -8,7 +8,8 @@
 
 namespace tcgemm::sm70_wmma {
 
-// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu.
+// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu and
+// k_major.cu.
 template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
                    const KSplit& split, StreamView stream);

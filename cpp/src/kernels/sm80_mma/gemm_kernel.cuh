@@ -5,11 +5,11 @@
 #include <type_traits>
 
 #include "kernels/device/arch_guard.cuh"
-#include "kernels/device/tile_place.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/mainloop.cuh"
+#include "kernels/split_k/tile_place.cuh"
 
 namespace tcgemm::sm80_mma {
 

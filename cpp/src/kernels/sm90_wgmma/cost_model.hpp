@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/math.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
@@ -213,6 +214,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         if (arrangement.cluster == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
     }
     Schedule schedule = chosen;
+    if (tiles > kMaxTiles) {
+        schedule.cost_us = std::numeric_limits<double>::infinity();
+        return schedule;
+    }
     // More than a ring of stages holds comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
     const double sm_bytes = bytes / std::min(tiles / row.blocks_per_sm, sms);
@@ -250,9 +255,11 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
 // Where a row's bits must not depend on M or the batch: a split for those long K that one block
 // would need too long for, whatever M is. It fills the GPU of the measurements with the columns of
 // D alone.
-inline int invariant_splits(const ValidProblem& problem) {
+inline int invariant_splits(const RowInfo& row, const ValidProblem& problem) {
     constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
     const std::int64_t n = problem.as_given().n;  // as the user sees D
+    // Of rows with contiguous k not all split, so that none does.
+    if (!problem.batch_invariant() || !row.splits || !row.any_major()) return 1;
     if (problem->k < kLongK) return 1;
     const std::int64_t blocks = divide_up(n, kColumns);
     const std::int64_t most = std::min<std::int64_t>(kBlocks / blocks, kMaxParts);
@@ -264,10 +271,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                               const DeviceProperties& device, const Forms& forms,
                               const Schedule& form) {
     Schedule best = form;
-    // Of rows with contiguous k not all split, so that none does where bits may not depend on M.
-    if (problem.batch_invariant() && row.splits && row.any_major()) {
-        best.split_k = invariant_splits(problem);
-    }
+    best.split_k = invariant_splits(row, problem);
     best = schedule_with(row, problem, device, forms, best);
     const auto consider = [&](const Schedule& candidate) {
         const Schedule priced = schedule_with(row, problem, device, forms, candidate);

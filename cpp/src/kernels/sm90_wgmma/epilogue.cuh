@@ -46,7 +46,7 @@ class TileStore {
     template <class T>
     struct Boxes {
         static constexpr int kCols = 128 / sizeof(T);
-        static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
+        static constexpr int kAcross = Policy::kBlockN / kCols;
         static constexpr int kCount = kSubtiles * kAcross;
     };
 
@@ -194,7 +194,6 @@ class TileStore {
 #pragma unroll
                     for (int e = 0; e < kElements; ++e) {
                         const int sum = first + (step * 4 + w) * kElements + e;
-                        if (sum >= Policy::kSums) continue;  // of the last box, behind the tile
                         if constexpr (kReadsC) {
                             const auto c = epilogue::widen<Value>(element[e]);
                             element[e] = epilogue::round_to<T>(value(s, sum, c));

@@ -74,10 +74,10 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     const Arrangement arrangement =
         arrange(row_info<Row>(), problem->m, problem->n, k, problem.batch_count(),
                 problem.has_block_scales(), {}, device.sm_count);
-    if (arrangement.tiles() > 0x7fffffff / problem.batch_count()) {
-        return "counts at most 2^31 - 1 tiles, the problem has " +
-               std::to_string(arrangement.tiles()) + " in each of " +
-               std::to_string(problem.batch_count()) + " matrices";
+    const std::int64_t tiles = arrangement.tiles() * invariant_splits(row_info<Row>(), problem);
+    if (tiles > kMaxTiles / problem.batch_count()) {
+        return "counts at most 2^31 - 1 tiles, the problem has " + std::to_string(tiles) +
+               " in each of " + std::to_string(problem.batch_count()) + " matrices";
     }
     return {};
 }

@@ -8,7 +8,8 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu.
+// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu,
+// k_major_*.cu and halves.cu.
 template <class Row, Major A, Major B>
 void launch_layout(const Params& params, unsigned blocks, StreamView stream);
 
@@ -47,6 +48,8 @@ constexpr RowInfo row_info() {
 
 // From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.
 inline constexpr int kManyTiles = 512, kLeastPairedN = 128;
+// With the parts of K: indices of work have 31 bits.
+inline constexpr std::int64_t kMaxTiles = 0x7fffffff;
 
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
 // was chosen counts: the parts of K and the columns of tiles.

@@ -144,7 +144,7 @@ class Multiplier {
                 if (kReadsOn) release_read(stage);
             } else {
                 release(stage);
-                promote<MmaOfWidth::kRegisters>(partial, sums);
+                promote(partial, sums);
             }
             if (--blocks == 0) break;
             begin_block<MmaOfWidth>(next, partial);
@@ -170,7 +170,7 @@ class Multiplier {
             at_.advance(shared_);
         };
         const auto end = [&](auto& its, bool promotes) {
-            if (promotes) promote<MmaOfWidth::kRegisters>(its, sums);
+            if (promotes) promote(its, sums);
             release(older.stage);
             older.advance(shared_);
         };
@@ -255,7 +255,7 @@ class Multiplier {
             multiply_block<Mma, kHalfBlock, kSteps>(tiles, kHigh, kHigh, false, second);
             ptx::wgmma_commit();
             ptx::wgmma_wait<1>();
-            promote<Mma::kRegisters>(first, sums);
+            promote(first, sums);
             ptx::wgmma_fence();
             multiply_block<Mma, 0, kSteps>(tiles, kHigh, kLow, false, first);
             multiply_block<Mma, 0, kSteps>(tiles, kLow, kHigh, true, first);
@@ -274,21 +274,19 @@ class Multiplier {
                     second[s][i] = fmaf(first[s][i], kLowUnit, second[s][i]);
                 }
             }
-            promote<Mma::kRegisters>(second, sums);
+            promote(second, sums);
         }
     }
 
-    // The first kCount of 64 rows; the others, behind the instructions' columns, are 0.
-    template <int kCount, int kSize>
+    // To the sums of the first columns, which the instructions have.
+    template <int kSize>
     __device__ __forceinline__ static void promote(Register (&partial)[kSubtiles][kSize],
                                                    Sums& sums) {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
             ptx::fence_registers(partial[s]);
 #pragma unroll
-            for (int i = 0; i < kCount; ++i) {
-                sums[s][i] += partial[s][i];
-            }
+            for (int i = 0; i < kSize; ++i) sums[s][i] += partial[s][i];
         }
     }
 
@@ -299,9 +297,9 @@ class Multiplier {
         const Tiles tiles = {a_.further(stage), b_.further(stage)};
         return kUniform ? Tiles{tiles.a.uniform(), tiles.b.uniform()} : tiles;
     }
-    // Where each stage waits for the one before, shuffles in front of it do not pay.
+    // Where consumers take turns within a tile, shuffles in front of the wait do not pay.
     __device__ __forceinline__ Tiles wait_for_stage() const {
-        const Tiles tiles = next_tiles<!Policy::kPromoted>();
+        const Tiles tiles = next_tiles<!Policy::kHalves>();
         ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
         return tiles;
     }

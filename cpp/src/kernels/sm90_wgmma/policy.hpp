@@ -114,6 +114,11 @@ struct Policy {
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
+    static_assert(kBlockN % 64 == 0, "D is stored in boxes of 128 bytes");
+    // A stage is multiplied while the one before is still held.
+    static_assert(kStages >= 2);
+    // Promoting loops take no turns, and a stage is a k-block.
+    static_assert(!kPromoted || kHalves || (!kPingPong && kBlocksPerStage == 1));
     // Besides accumulators, addresses take 40 registers or more.
     static constexpr int kAccumulators = kHalves ? 3 : kPromoted ? 2 : 1;
     static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + 40 <= kConsumerRegisters);
