@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import tcgemm
 from tcgemm._cli import accuracy
 from tcgemm._cli.backends import NumpyBackend, round_bits
 from tcgemm._cli.modes import MODES, U16, U32, U64, Mode, bounds
@@ -138,7 +139,15 @@ def test_bounds_are_those_of_the_contract():
 
 
 def test_mode_dtypes():
-    assert Mode("int8").result_dtype == "int32"
     assert Mode("float32", precision="bf16").compute_dtype == "bfloat16"
-    assert Mode("float32", precision="bf16").result_dtype == "float32"
     assert Mode("float16", out_dtype="float32").arguments == {"out_dtype": "float32"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8"])
+def test_results_have_the_dtype_that_the_library_gives(monkeypatch, dtype):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(2).astype(dtype)
+    precisions = [None, "fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64"]
+    for precision in [*precisions, *(["int8"] if dtype == "int8" else [])]:
+        result = tcgemm.matmul(a, a, precision=precision)
+        assert Mode(dtype, precision=precision).result_dtype == result.dtype.name, precision

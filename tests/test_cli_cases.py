@@ -34,6 +34,9 @@ FORMS = [
     Case(16, 12, 10, "float16", "nt", batch=40, broadcast="a", beta=2.0),
     Case(16, 12, 10, "float64", "tn", batch=3, padding=1),
     Case(1, 1024, 1024, "float32", "nt"),
+    Case(20, 9, 50, "int8", precision="fp32", beta=1.0),
+    Case(20, 9, 50, "int8", precision="bf16"),
+    Case(20, 9, 50, "int8", precision="fp64"),
 ]
 # NumPy has no such product.
 SCALED = [

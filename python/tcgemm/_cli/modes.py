@@ -96,11 +96,12 @@ class Mode:
 
     @property
     def result_dtype(self) -> str:
+        """The library's default, where none is named."""
         if self.out_dtype is not None:
             return self.out_dtype
-        if self.is_fp8:
-            return "float32"
-        return "int32" if self.compute_dtype == "int8" else self.dtype
+        if self.dtype == "int8":  # a precision of floating-point numbers has such results
+            return {"int8": "int32", "float64": "float64"}.get(self.compute_dtype, "float32")
+        return "float32" if self.is_fp8 else self.dtype
 
     @property
     def is_fp8(self) -> bool:

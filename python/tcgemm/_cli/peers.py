@@ -324,6 +324,8 @@ def _numpy(backend: Backend, case: Case) -> list[Peer]:
         promise = replace(promise, out_dtype=None)
         how = f"np.matmul(a, b){added} in {case.dtype}"
         return [Peer("numpy", how, promise, _framework(product))]
+    if case.precision is not None:  # without it, the promise has another result where A is int8
+        promise = replace(promise, out_dtype=case.mode.result_dtype)
     # float32 holds sums of int8 products exactly below 2^24
     exact = case.dtype != "int8" or case.k * 127 * 127 < 1 << 24
     wide = np.dtype(np.float32 if exact else np.float64)
