@@ -74,6 +74,35 @@ def test_results_are_shown_again(capsys, tmp_path):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
+MACHINE = {"cpu": {"name": "x", "threads": 1}, "versions": {"tcgemm": "0.1.0"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"device": None}, "not a result file of bench --json"),
+        ({"machine": {}}, "machine has no cpu, versions: not a result file of bench --json"),
+        ({"machine": []}, "machine has no cpu, versions"),
+        ({"machine": {**MACHINE, "cpu": {}}}, "machine.cpu has no name, threads"),
+        ({"machine": {**MACHINE, "versions": {}}}, "machine.versions has no tcgemm"),
+        ({"rows": 3}, "rows is no list"),
+        ({"rows": [{"not_run": "x", "case": {"m": 1, "n": 1, "k": 1}}, {}]}, "rows[1] has no case"),
+        ({"rows": [3]}, "rows[0] has no case"),
+        ({"rows": [{"case": {"m": 1, "n": 1, "k": 1}}]}, "rows[0] has no error_over_bound, kept"),
+        ({"rows": [{"not_run": "x", "case": {}}]}, "written by tcgemm 0.1.0: measure again"),
+    ],
+)
+def test_what_a_result_file_lacks_is_named(capsys, tmp_path, changes, named):
+    file = tmp_path / "bench.json"
+    report = {"suite": "x", "description": "", "device": "cpu", "machine": MACHINE, "rows": []}
+    report = {key: value for key, value in {**report, **changes}.items() if value is not None}
+    file.write_text(json.dumps(report))
+    status, output = run(capsys, "bench", "--from-json", str(file))
+    assert status == 2
+    assert f"--from-json {file}: " in output.err
+    assert named in output.err
+
+
 def test_several_files_make_one_plot(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     files, plot = [tmp_path / "a.json", tmp_path / "b.json"], tmp_path / "overview.png"

@@ -29,6 +29,8 @@ from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import UsageError, progress, read_results
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
+# What is shown of a row that ran.
+_SHOWN = {"case", "kernel", "ours", "peers", "peers_refused", "error_over_bound", "kept"}
 
 EPILOG = """\
 examples:
@@ -200,14 +202,35 @@ def _write(report: dict[str, Any], path: str) -> None:
 
 
 def _read(path: str) -> dict[str, Any]:
-    report = read_results(path, "bench", {"suite", "machine", "rows"})
+    keys = {"suite", "description", "device", "machine", "rows"}
+    report = read_results(path, "bench", keys)
+    facts, rows = report["machine"], report["rows"]
+    _require(path, "machine", facts, {"cpu", "versions"})
+    _require(path, "machine.cpu", facts["cpu"], {"name", "threads"})
+    _require(path, "machine.versions", facts["versions"], {"tcgemm"})
+    if not isinstance(rows, list):
+        raise UsageError(f"--from-json {path}: rows is no list: not a result file of bench --json")
+    for place, row in enumerate(rows):
+        _require(path, f"rows[{place}]", row, {"case"})
+        if "not_run" not in row:
+            _require(path, f"rows[{place}]", row, _SHOWN)
     try:
-        for row in report["rows"]:
+        for row in rows:
             case_of(row)
     except TypeError:
-        version = report["machine"]["versions"]["tcgemm"]
+        version = facts["versions"]["tcgemm"]
         raise UsageError(
             f"--from-json {path}: its rows are not those of this version; it was written by tcgemm "
             f"{version}: measure again"
         ) from None
     return report
+
+
+def _require(path: str, name: str, part: Any, keys: set[str]) -> None:
+    """UsageError where a part of a result file lacks one of these."""
+    missing = keys - part.keys() if isinstance(part, dict) else keys
+    if missing:
+        raise UsageError(
+            f"--from-json {path}: {name} has no {', '.join(sorted(missing))}: not a result file of "
+            "bench --json"
+        )
