@@ -305,12 +305,16 @@ NAMED = '[[groups]]\ntitle = "x"\n'
     [
         ("groups = 3", "it needs [[groups]]"),
         ('description = "x"', "it needs [[groups]], each with a title"),
+        ("groups = []", "it has no case"),
+        (NAMED + "sizes = [1]\ndtype = []", "it has no case"),
         ("not toml", "line 1"),
         ("[[groups]]\nsizes = [1]", "the group of sizes has no title"),
         (NAMED, "neither sizes, shapes nor rows with weights"),
         (NAMED + "shape = [1]", "no field is called 'shape'; there are title, accumulate"),
         (NAMED + "sizes = [1]\nm = 3", "no field is called 'm'"),
         (NAMED + "sizes = 8", "sizes is 8; expected a list of integers N"),
+        (NAMED + "sizes = [true]", "sizes is [True]; expected a list of integers N"),
+        (NAMED + "shapes = [[true, 2, 3]]", "expected a list of integers [M, N, K]"),
         (NAMED + "shapes = [[1, 2]]", "expected a list of integers [M, N, K] or [batch, M, N, K]"),
         (NAMED + "rows = [1]\nweights = [2]", "expected a list of integers [N, K]"),
         (NAMED + 'sizes = [1]\nlayout = ["nx"]', "layout 'nx' is not in"),
@@ -318,6 +322,9 @@ NAMED = '[[groups]]\ntitle = "x"\n'
         (NAMED + 'sizes = [1]\nout_dtype = "float31"', "out_dtype 'float31' is not in"),
         (NAMED + 'sizes = [1]\nprecision = "fp17"', "precision 'fp17' is not in"),
         (NAMED + 'sizes = [1]\npadding = "a"', "padding is 'a'; expected int"),
+        (NAMED + "sizes = [1]\npadding = true", "padding is True; expected int"),
+        (NAMED + "sizes = [1]\nbeta = true", "beta is True; expected float"),
+        (NAMED + "sizes = [1]\nin_place = 1", "in_place is 1; expected bool"),
         (NAMED + 'sizes = [1]\nbeta = "a"', "beta is 'a'; expected float"),
         (NAMED + "sizes = [0]", "sizes and batch start at 1"),
         (NAMED + "sizes = [1]\nagainst = { padding = -1 }", "padding at 0"),
@@ -332,3 +339,10 @@ def test_a_suite_that_is_none(capsys, tmp_path, text, named):
     error = capsys.readouterr().err
     assert f"--suite {file}: not a suite: " in error
     assert named in error
+
+
+def test_a_suite_is_utf8(capsys, tmp_path):
+    file = tmp_path / "bad.toml"
+    file.write_bytes(NAMED.encode() + b"sizes = [1] # \xff")
+    assert main(["bench", "--suite", str(file)]) == 2
+    assert f"--suite {file}: not a suite: 'utf-8' codec can't decode" in capsys.readouterr().err

@@ -154,21 +154,23 @@ def load_suite(name: str) -> Suite:
     """A suite of the package by its name, or any TOML file by its path; UsageError for neither."""
     if name.endswith(".toml"):
         try:
-            text = Path(name).read_text()
+            content = Path(name).read_bytes()
         except OSError as error:
             raise UsageError(f"--suite {name}: {error.strerror}") from None
     elif name in suite_names():
-        text = (resources.files("tcgemm._cli") / "suites" / f"{name}.toml").read_text()
+        content = (resources.files("tcgemm._cli") / "suites" / f"{name}.toml").read_bytes()
     else:
         known = ", ".join(suite_names())
         raise UsageError(f"--suite {name}: no such suite; there are {known}, or give a .toml file")
     try:
-        data = tomllib.loads(text)
+        data = tomllib.loads(content.decode())
         groups = data.get("groups")
         if not (isinstance(groups, list) and all(isinstance(group, dict) for group in groups)):
             raise ValueError("it needs [[groups]], each with a title and with sizes or shapes")
         cases = tuple(itertools.chain.from_iterable(map(_group, groups)))
-    except ValueError as error:  # TOMLDecodeError is one
+        if not cases:
+            raise ValueError("it has no case: its groups are none, or a list in them is empty")
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are
         raise UsageError(f"--suite {name}: not a suite: {error}") from None
     return Suite(Path(name).stem, data.get("description", ""), cases)
 
@@ -223,7 +225,8 @@ def _entries(title: str, name: str, values: Any) -> list[list[int]]:
     if isinstance(values, list):
         entries = [value if isinstance(value, list) else [value] for value in values]
         numbers = itertools.chain.from_iterable(entries)
-        if {*map(len, entries)} <= {*lengths} and all(isinstance(one, int) for one in numbers):
+        # Not isinstance: True is an int.
+        if {*map(len, entries)} <= {*lengths} and all(type(one) is int for one in numbers):
             return entries
     raise ValueError(f"group {title!r}: {name} is {values!r}; expected a list of integers {form}")
 
@@ -239,8 +242,9 @@ def _check_names(title: str, given: Iterable[str], known: set[str]) -> None:
 
 def _check_types(title: str, given: dict[str, Any]) -> None:
     for name, value in given.items():
-        if not isinstance(value, _TYPES[_FIELDS[name]]):
-            raise ValueError(f"group {title!r}: {name} is {value!r}; expected {_FIELDS[name]}")
+        wanted = _FIELDS[name]
+        if not isinstance(value, _TYPES[wanted]) or (isinstance(value, bool) and wanted != "bool"):
+            raise ValueError(f"group {title!r}: {name} is {value!r}; expected {wanted}")
 
 
 def _check(case: Case) -> None:
