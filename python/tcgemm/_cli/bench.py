@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 from typing import Any
 
@@ -105,8 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
-    if arguments.seconds <= 0:
-        raise UsageError(f"--seconds {arguments.seconds}: expected more than 0")
+    if not 0 < arguments.seconds < math.inf:  # NaN is neither
+        raise UsageError(f"--seconds {arguments.seconds}: expected a finite number above 0")
     suite = _suite(arguments)
     backend = choose(arguments.framework, arguments.device)
     pool = Pool(backend)
@@ -133,7 +134,9 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _suite(arguments: argparse.Namespace) -> Suite:
     known = sorted({kernel["family"] for kernel in tcgemm.kernels()})
-    families = parse_names(arguments.families or "", "--families", known)
+    families: list[str] = []
+    if arguments.families:
+        families = parse_names(arguments.families, "--families", known)
     fields = ("sizes", "m", "n", "k", "dtype", "layout", "precision", "accumulate", "out_dtype")
     given = [field for field in fields if getattr(arguments, field) is not None]
     if arguments.suite:

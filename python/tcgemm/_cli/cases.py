@@ -132,6 +132,8 @@ def parse_sizes(text: str, option: str) -> list[int]:
 def parse_names(text: str, option: str, allowed: Iterable[str]) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     known = list(allowed)
+    if not names:
+        raise UsageError(f"{option} {text}: expected one or more of {', '.join(known)}")
     for name in names:
         if name not in known:
             raise UsageError(f"{option} {name}: expected one of {', '.join(known)}")
