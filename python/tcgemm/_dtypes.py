@@ -19,7 +19,9 @@ def _name_of(dtype: Any) -> str:
         return str(dtype).removeprefix("torch.")
     if isinstance(dtype, str) and dtype in _ML_DTYPES:
         return dtype
-    return str(np.dtype(dtype).name)
+    found = np.dtype(dtype)
+    # A name has no byte order: ">f4" stays as it is, which no result and no operand is called.
+    return str(found.name if found.isnative else found)
 
 
 def dtype_name(dtype: Any, argument: str = "out_dtype") -> str | None:
@@ -28,8 +30,8 @@ def dtype_name(dtype: Any, argument: str = "out_dtype") -> str | None:
         return None
     try:
         return _name_of(dtype)
-    except TypeError:
-        is_fp8 = argument != "out_dtype" or dtype == "fp8"
+    except (TypeError, ValueError, SyntaxError):  # NumPy raises all three: "f99", "(-1,)f4", "(1,"
+        is_fp8 = argument != "out_dtype" or (isinstance(dtype, str) and dtype == "fp8")
         names = "'float8_e4m3fn' or 'float8_e5m2'" if is_fp8 else "a name such as 'float32'"
         raise DTypeError(
             f"{argument} is {dtype!r}, which is no dtype; pass {names}, or a dtype of NumPy, "
