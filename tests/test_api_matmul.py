@@ -272,7 +272,8 @@ def test_equal_calls_heed_what_changed_between_them(monkeypatch):
     # Other transposes, factors, modes and dtypes of arrays that look the same.
     np.testing.assert_array_equal(tcgemm.gemm(a, b, trans_a=True, trans_b=True), a.T @ b.T)
     np.testing.assert_array_equal(tcgemm.gemm(a, b, trans_b=True, alpha=2.0), 2 * a @ b.T)
-    np.testing.assert_array_equal(tcgemm.gemm(a, b, c=a, alpha=2.0), 2 * a @ b)
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, c=a, alpha=2.0, beta=0.0), 2 * a @ b)
+    np.testing.assert_array_equal(tcgemm.gemm(a, b, a), a @ b + a)  # beta is 1 beside a c
     np.testing.assert_array_equal(tcgemm.gemm(a, b, c=a, beta=1.0), a @ b + a)
     with pytest.raises(tcgemm.InvalidArgument, match="there is no c"):
         tcgemm.gemm(a, b, beta=1.0)

@@ -83,7 +83,7 @@ def test_what_stands_before_an_unread_operand_stays_0(rng):
     for scale in (np.inf, np.nan):
         assert (tcgemm.gemm(a, b, c, alpha=0.0, beta=1.0, scale_a=scale) == c).all()
         unread = np.full_like(c, np.nan)
-        got = tcgemm.gemm(np.ones_like(a), np.ones_like(b), unread, scale_d=scale)
+        got = tcgemm.gemm(np.ones_like(a), np.ones_like(b), unread, beta=0.0, scale_d=scale)
         assert np.isinf(got).all() if scale == np.inf else np.isnan(got).all()
 
 

@@ -32,6 +32,12 @@ def _flag(value: Any, name: str) -> bool:
     raise InvalidArgument(f"{name} is {value!r}; it must be True or False")
 
 
+def _beta(value: Number | None, c: Array | None) -> Number:
+    if value is None:
+        return 0.0 if c is None else 1.0
+    return value
+
+
 # The result is `out`, or an array like `a`, of NumPy with the dtype and shape that it gets.
 @overload
 def matmul(
@@ -118,10 +124,10 @@ def matmul(
     Notes
     -----
     Host arrays (NumPy, CPU tensors) go through the GPU where there is one: GPU 0, or the one that
-    the environment variable ``TCGEMM_DEVICE`` names ("cuda:1"; "cpu" stays on the CPU). Operands on
-    a GPU may be freed as soon as the call returns if `stream` is left out; with a `stream` of your
-    own, PyTorch and CuPy arrays are kept until it is done, and arrays of other frameworks are yours
-    to keep.
+    the environment variable ``TCGEMM_DEVICE`` names ("cuda:1"; "cpu" stays on the CPU). Operands of
+    PyTorch, CuPy and JAX on a GPU may be freed as soon as the call returns if `stream` is left out;
+    with a `stream` of your own, those of PyTorch and CuPy are kept until it is done. Arrays of
+    other frameworks are yours to keep.
 
     Examples
     --------
@@ -164,7 +170,7 @@ def gemm(
     c: Array | None = None,
     *,
     alpha: Number = 1.0,
-    beta: Number = 0.0,
+    beta: Number | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
@@ -180,7 +186,7 @@ def gemm(
     a_dtype: Any = None,
     b_dtype: Any = None,
 ) -> Any:
-    """``alpha * op(a) @ op(b) + beta * c``, with the conventions of BLAS.
+    """``alpha * op(a) @ op(b) + beta * c``, the product of BLAS.
 
     Parameters
     ----------
@@ -192,7 +198,8 @@ def gemm(
         `beta` is 0. May be `out` itself.
     alpha, beta : float
         Factors, held at the precision of the accumulator; whole numbers where the result is int32.
-        Where `alpha` is 0, `a` and `b` are not read.
+        Where `alpha` is 0, `a` and `b` are not read. `beta` is 1 by default where there is a `c`,
+        otherwise 0.
     trans_a, trans_b : bool
         The last two dimensions of the operand trade places.
     out, out_dtype, precision, accumulate, determinism, stream
@@ -236,7 +243,7 @@ def gemm(
            [7., 7.]], dtype=float32)
     """
     return _core.multiply(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        a, b, c, out, alpha, _beta(beta, c), _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
         overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
         scale_a, scale_b, scale_d,
@@ -266,7 +273,7 @@ def plan(
     c: Array | None = None,
     *,
     alpha: Number = 1.0,
-    beta: Number = 0.0,
+    beta: Number | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
@@ -315,7 +322,7 @@ def plan(
     np.float32(2.0)
     """
     return _core.plan(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        a, b, c, out, alpha, _beta(beta, c), _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
         overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
         scale_a, scale_b, scale_d,
@@ -328,7 +335,7 @@ def explain(
     c: Array | None = None,
     *,
     alpha: Number = 1.0,
-    beta: Number = 0.0,
+    beta: Number | None = None,
     trans_a: bool = False,
     trans_b: bool = False,
     out: Array | None = None,
@@ -362,7 +369,7 @@ def explain(
         (empty where it accepts), and ``chosen``: whether a plan takes it, where none is forced.
     """
     return _core.explain(
-        a, b, c, out, alpha, beta, _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
+        a, b, c, out, alpha, _beta(beta, c), _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),
         dtype_name(out_dtype), precision, accumulate, determinism, stream,
         overflow, dtype_name(a_dtype, "a_dtype"), dtype_name(b_dtype, "b_dtype"),
         scale_a, scale_b, scale_d,

@@ -44,7 +44,7 @@ class GemmOptions(MatmulOptions, ScaleOptions, total=False):
     """Those of gemm and plan."""
 
     alpha: Number
-    beta: Number
+    beta: Number | None
     trans_a: bool
     trans_b: bool
     overflow: Overflow
