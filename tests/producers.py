@@ -53,7 +53,7 @@ def describe(values: np.ndarray, **changes: Any) -> tuple[Tensor, list[Any]]:
     code, bits, lanes = changes.get("dtype", (CODES[values.dtype.kind], 8 * values.itemsize, 1))
     offset = changes.get("byte_offset", 0)
     tensor = Tensor(
-        values.ctypes.data - offset,
+        changes.get("data", values.ctypes.data - offset),
         Device(*changes.get("device", (CPU, 0))),
         changes.get("ndim", ndim),
         DataType(code, bits, lanes),

@@ -185,3 +185,16 @@ def test_p01_import_loads_no_framework():
     """
     script = "\n".join(line.strip() for line in script.splitlines())
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_unused_memory_is_given_back():
+    if not tcgemm.devices():
+        with pytest.raises(tcgemm.DeviceError, match="cuda:0 does not exist"):
+            tcgemm.release_unused_memory()
+        return
+    a = np.ones((1024, 1024), np.float32)
+    tcgemm.matmul(a, a)
+    tcgemm.release_unused_memory(0)
+    assert tcgemm.matmul(a, a)[0, 0] == 1024
+    with pytest.raises(tcgemm.DeviceError, match="cuda:63 does not exist"):
+        tcgemm.release_unused_memory(63)

@@ -1,5 +1,6 @@
 """Plans: bound to arrays, executed with the same or with others, and explained."""
 
+import copy
 import gc
 import inspect
 import re
@@ -115,11 +116,34 @@ def test_bound_arrays_that_changed_since(monkeypatch):
         plan.execute()
 
 
+def test_execute_stays_on_the_device_of_the_plan(monkeypatch):
+    a = np.eye(3, dtype=np.float32)
+    plans = {device: tcgemm.plan(a, a) for device in devices_for_host_arrays(monkeypatch)}
+    for other in [*plans, "nonsense"]:
+        monkeypatch.setenv("TCGEMM_DEVICE", other)
+        for device, plan in plans.items():
+            assert plan.device == device
+            np.testing.assert_array_equal(plan.execute(), a)
+
+
+def devices_for_host_arrays(monkeypatch):
+    for device in ["cpu", *(f"cuda:{row['ordinal']}" for row in tcgemm.devices())]:
+        monkeypatch.setenv("TCGEMM_DEVICE", device)
+        yield device
+
+
+def test_python_makes_no_plan():
+    plan = tcgemm.plan(np.eye(2), np.eye(2))
+    for make in (tcgemm.Plan, lambda: tcgemm.Plan.__new__(tcgemm.Plan), lambda: copy.copy(plan)):
+        with pytest.raises(TypeError, match=r"made by tcgemm\.plan|cannot pickle"):
+            make()
+
+
 def test_c_may_be_left_unread():
     """beta = 0 in plan or execute: C is checked, but not read."""
     a = np.eye(4, dtype=np.float32)
     nan = np.full((4, 4), np.nan, np.float32)
-    plan = tcgemm.plan(a, a, nan)
+    plan = tcgemm.plan(a, a, nan, beta=0.0)
     np.testing.assert_array_equal(plan.execute(), a)
     assert np.isnan(plan.execute(beta=1.0)).all()
     np.testing.assert_array_equal(tcgemm.gemm(nan, nan, a, alpha=0.0, beta=2.0), 2 * a)

@@ -53,7 +53,7 @@ def installed_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def source_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project built by CMake alone, benchmarks too, for one architecture where there is nvcc."""
+    """The project built by CMake alone, with benchmarks, for one architecture if there is nvcc."""
     nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc")
     cuda = ["-DCMAKE_CUDA_ARCHITECTURES=90"] if nvcc else ["-DTCGEMM_CUDA=OFF"]
     return build(ROOT, tmp_path_factory.mktemp("source"), "-DTCGEMM_BUILD_BENCHMARKS=ON", *cuda)

@@ -185,6 +185,27 @@ def test_torch_tensors_are_taken_where_gradients_are_disabled(place, mode):
 
 
 @each_place(lambda framework, device: framework == "torch")
+def test_torch_notices_that_out_is_written(place):
+    """What autograd has saved of it is no longer what backward() would need."""
+    torch = place.module
+    a, saved = place.array(integers((3, 3))), place.array(integers((3, 3), 1))
+    calls = (
+        lambda: tcgemm.matmul(a, a, out=saved),
+        lambda: tcgemm.gemm(a, a, saved, out=saved),
+        lambda: tcgemm.plan(a, a, out=saved).execute(),
+    )
+    for call in calls:
+        weight = place.array(integers((3, 3), 2)).requires_grad_()
+        loss = (weight * saved).sum()
+        call()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            loss.backward()
+    with torch.inference_mode():  # whose tensors have no versions
+        out = place.empty((3, 3))
+        assert tcgemm.matmul(a, a, out=out) is out
+
+
+@each_place(lambda framework, device: framework == "torch")
 def test_torch_subclasses(place):
     torch = place.module
 

@@ -280,6 +280,42 @@ def test_forcing_what_is_not_there_is_an_error(variable, monkeypatch):
         tcgemm.matmul(A, B)
 
 
+@pytest.mark.parametrize(
+    "variable",
+    ["DEVICE", "FORCE_FAMILY", "FORCE_KERNEL", "HOST_ISA", "NUM_THREADS"],
+)
+def test_bytes_that_are_not_utf8_can_be_told_of(variable, monkeypatch):
+    if variable != "DEVICE":
+        monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.setenv(f"TCGEMM_{variable}", os.fsdecode(b"\xff"))
+    with pytest.raises(tcgemm.TcgemmError, match=rf"TCGEMM_{variable}.*\\xff"):
+        tcgemm.matmul(A, B)
+
+
+def test_text_that_utf8_has_no_bytes_for_can_be_told_of():
+    class Refuses(Producer):
+        def __dlpack__(self, **_):
+            raise BufferError("no \udc80")
+
+    with pytest.raises(tcgemm.DTypeError, match=r"can't be exported through DLPack: no \\udc80"):
+        tcgemm.matmul(Refuses(A), B)
+    with pytest.raises(tcgemm.InvalidArgument, match=r"precision is '\\udc80'"):
+        tcgemm.matmul(A, B, precision="\udc80")
+
+
+def test_elements_without_memory_are_refused():
+    with pytest.raises(tcgemm.LayoutError, match=r"^b has \d+ elements, but no memory"):
+        tcgemm.matmul(A, Producer(B, data=None))
+    empty = np.empty((B.shape[1], 0), np.float32)
+    assert tcgemm.matmul(B, Producer(empty, data=None)).shape == (B.shape[0], 0)
+
+
+def test_an_empty_array_may_lie_anywhere():
+    memory = np.zeros(64, np.uint8)
+    empty = np.ndarray((0, A.shape[1]), np.float32, memory[1:])
+    assert tcgemm.matmul(empty, A.T.copy()).shape == (0, A.shape[0])
+
+
 # ---- processes ----
 
 

@@ -59,16 +59,12 @@ int index_of_keyword(PyObject* keyword) {
     for (int i = 0; i < kExecuteArguments; ++i) {  // a name that nobody interned
         if (PyUnicode_CompareWithASCIIString(keyword, kExecuteNames[i]) == 0) return i;
     }
-    throw py::type_error("execute() got an unexpected keyword argument '" +
-                         py::cast<std::string>(py::str(keyword)) + "'");
+    throw py::type_error("execute() got an unexpected keyword argument '" + shown(keyword) + "'");
 }
 
 PyObject* execute_plan(PyObject* self, PyObject* const* args, Py_ssize_t positional,
                        PyObject* keywords) {
     return guarded([&] {
-        if (!py::detail::is_holder_constructed(self)) {
-            throw py::type_error("this Plan was not made by tcgemm.plan()");
-        }
         if (positional > kOut + 1) {
             throw py::type_error("execute() takes a, b, c and out by position, but " +
                                  std::to_string(positional) + " arguments were given");

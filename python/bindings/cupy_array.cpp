@@ -84,7 +84,7 @@ ImportedArray import_cupy(py::handle array, const TypeInfo& type, const char* op
     }
     normalise_strides(view);
     view.data = reinterpret_cast<void*>(integer(known.address.of(data)));
-    check_alignment(view, operand);
+    settle_address(view, operand);
     return imported;
 }
 

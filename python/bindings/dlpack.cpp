@@ -7,6 +7,7 @@
 #include "cupy_array.hpp"
 #include "dlpack/dlpack.h"
 #include "elements.hpp"
+#include "errors.hpp"
 #include "members.hpp"
 #include "tcgemm/error.hpp"
 
@@ -72,7 +73,7 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
         view.stride = packed(view.dtype, view.ndim, view.shape, view.device).stride;
     }
     if (tensor.data != nullptr) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-    check_alignment(view, operand);
+    settle_address(view, operand);
     return view;
 }
 
@@ -84,13 +85,13 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
         throw py::error_already_set(error);
     }
     if (type.framework == Framework::torch) {
-        const auto layout = py::cast<std::string>(py::str(array.attr("layout")));
+        const auto layout = shown(array.attr("layout"));
         if (layout != "torch.strided") {
             throw LayoutError(std::string(operand) + " has the layout " + layout + "; pass " +
                               operand + ".to_dense()");
         }
     }
-    const std::string reason = py::cast<std::string>(py::str(error.value()));
+    const std::string reason = shown(error.value());
     throw DTypeError(std::string(operand) + " (" + type.name +
                      ") can't be exported through DLPack: " +
                      reason.substr(0, reason.find('\n')));  // torch adds its C++ stack
@@ -102,10 +103,14 @@ struct TorchMembers {
     explicit TorchMembers(const py::module_& torch)
         : requires_grad(torch.attr("Tensor"), "requires_grad"),
           is_neg(torch.attr("Tensor"), "is_neg"),
-          is_grad_enabled(torch.attr("is_grad_enabled")) {}
+          is_inference(torch.attr("Tensor"), "is_inference"),
+          is_grad_enabled(torch.attr("is_grad_enabled")),
+          increment_version(
+              py::getattr(torch.attr("autograd").attr("graph"), "increment_version", py::none())) {}
     Attribute requires_grad;
-    Method is_neg;
-    py::object is_grad_enabled;  // false under no_grad() and inference_mode()
+    Method is_neg, is_inference;
+    py::object is_grad_enabled;    // false under no_grad() and inference_mode()
+    py::object increment_version;  // None before PyTorch 2.1
 };
 
 const TorchMembers& torch_members() {
@@ -121,14 +126,13 @@ bool requires_gradient(py::handle array) {
     return torch_members().requires_grad.of(array).ptr() == Py_True;
 }
 
-// Of `out` always: what backward() would use is overwritten, and PyTorch would not notice.
+// Of `out` always: what is written to it has no gradient.
 void check_gradient(py::handle array, const char* operand) {
     if (!requires_gradient(array)) return;
     if (std::string(operand) == "out") {
-        throw DTypeError(
-            std::string(operand) +
-            " requires a gradient, but PyTorch does not see that it is written; pass " + operand +
-            ".detach()");
+        throw DTypeError(std::string(operand) +
+                         " requires a gradient, which tcgemm does not compute; pass " + operand +
+                         ".detach()");
     }
     if (torch_members().is_grad_enabled().ptr() == Py_True) {
         throw DTypeError(std::string(operand) +
@@ -159,7 +163,7 @@ struct Fp8Bytes {
 Fp8Bytes fp8_bytes(py::handle array, const TypeInfo& type) {
     Fp8Bytes result{py::reinterpret_borrow<py::object>(array), std::nullopt};
     if (type.framework != Framework::torch) return result;
-    const std::string name = py::cast<std::string>(py::str(array.attr("dtype")));
+    const std::string name = shown(array.attr("dtype"));
     const std::string prefix = "torch.";
     if (name.rfind(prefix + "float8", 0) != 0) return result;
     result.dtype = dtype_named(name.substr(prefix.size()));
@@ -186,7 +190,7 @@ ImportedArray import_numpy(py::handle handle, const TypeInfo& type, const char* 
     }
     normalise_strides(view);
     view.data = const_cast<void*>(array.data());
-    check_alignment(view, operand);
+    settle_address(view, operand);
     return imported;
 }
 
@@ -350,7 +354,7 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
     const auto data = py::cast<py::tuple>(get("data"));
     view.data = reinterpret_cast<void*>(py::cast<std::uintptr_t>(data[0]));
     view.read_only = py::cast<bool>(data[1]);
-    check_alignment(view, operand);
+    settle_address(view, operand);
     if (const py::object stream = get("stream"); !stream.is_none()) {
         const auto handle = py::cast<std::uintptr_t>(stream);  // 1: the legacy default stream
         imported.ready_on = handle == 1 ? nullptr : reinterpret_cast<StreamHandle>(handle);
@@ -359,6 +363,12 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
 }
 
 }  // namespace
+
+void note_written(py::handle tensor) {
+    const TorchMembers& torch = torch_members();
+    if (torch.increment_version.is_none() || torch.is_inference.of(tensor).ptr() == Py_True) return;
+    torch.increment_version(tensor);
+}
 
 bool tells_at_once(Protocol protocol) {
     return protocol == Protocol::numpy || protocol == Protocol::cupy ||
@@ -397,8 +407,7 @@ Device locate(py::handle array, const TypeInfo& type, const char* operand) {
     if (!PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
         PyErr_Clear();
         throw DTypeError(std::string(operand) + " (" + type.name +
-                         "): __dlpack_device__ returned " +
-                         py::cast<std::string>(py::repr(answer)) +
+                         "): __dlpack_device__ returned " + shown(py::repr(answer)) +
                          "; it must be a pair of integers (device type, device number)");
     }
     return device_of({static_cast<DLDeviceType>(kind), ordinal}, operand);

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "errors.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -89,9 +90,11 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
                   const char* operand) {
     if (!view.is_bytes) {
         if (!named || *named == view.dtype) return;
+        const bool has_own = operand == std::string("a") || operand == std::string("b");
         throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
-                         name(*named) + " was named for it; leave the name away, or pass the " +
-                         "bytes of such an array as uint8");
+                         (has_own ? std::string(operand) + "_dtype" : "out_dtype") + " is " +
+                         name(*named) + "; leave that away, or pass the bytes of such an array " +
+                         "as uint8");
     }
     if (!named) {
         if (operand == std::string("a") || operand == std::string("b")) {
@@ -139,9 +142,20 @@ void check_rank(int64_t ndim, const char* operand) {
                      " are taken: merge batch dimensions with reshape");
 }
 
-// Once the address is known with its offset: an element must not straddle its own size.
-void check_alignment(const ArrayView& view, const char* operand) {
-    if (reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0) return;
+// Once the address is known with its offset: an element must not straddle its own size. That of an
+// array without elements says nothing.
+void settle_address(ArrayView& view, const char* operand) {
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0;
+    if (is_aligned && view.data != nullptr) return;
+    if (view.element_count() == 0) {
+        view.data = nullptr;
+        return;
+    }
+    if (view.data == nullptr) {
+        throw LayoutError(std::string(operand) + " has " + std::to_string(view.element_count()) +
+                          " elements, but no memory (its address is NULL)" +
+                          instead(operand, "an array with memory, not a fake one", "with memory"));
+    }
     throw LayoutError(std::string(operand) + " is " + name(view.dtype) +
                       " at an address that is no multiple of " +
                       std::to_string(size_of(view.dtype)) + " bytes" +
@@ -166,18 +180,16 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
     static const std::string native = "=|<";  // little-endian hosts only
     if (native.find(dtype.byteorder()) == std::string::npos) {
         throw DTypeError(
-            std::string(operand) + " has swapped bytes (" + py::cast<std::string>(py::str(dtype)) +
-            ")" +
+            std::string(operand) + " has swapped bytes (" + shown(dtype) + ")" +
             instead(operand,
                     std::string(operand) + ".astype(" + operand + ".dtype.newbyteorder('='))",
                     "in the machine's byte order"));
     }
     if (dtype.has_fields()) {
         const py::object first = py::list(dtype.attr("names"))[0];
-        throw DTypeError(std::string(operand) + " is structured (" +
-                         py::cast<std::string>(py::str(dtype)) +
+        throw DTypeError(std::string(operand) + " is structured (" + shown(dtype) +
                          "); pass one of its fields, such as " + operand + "[" +
-                         py::cast<std::string>(py::repr(first)) + "]");
+                         shown(py::repr(first)) + "]");
     }
     const auto bits = static_cast<int>(8 * dtype.itemsize());
     const char kind = dtype.kind();
@@ -198,9 +210,9 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
         view.dtype = kDTypes[i].id;
         return;
     }
-    const std::optional<DType> known = dtype_named(py::cast<std::string>(dtype.attr("name")));
+    const std::optional<DType> known = dtype_named(shown(dtype.attr("name")));
     if (!known) {  // by str(): in the names of strings are their bits, as in "str32"
-        refuse_dtype(py::cast<std::string>(py::str(dtype)), type, operand);
+        refuse_dtype(shown(dtype), type, operand);
     }
     Py_XSETREF(registered[static_cast<std::size_t>(*known)], py::object(dtype).release().ptr());
     view.dtype = *known;

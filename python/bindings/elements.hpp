@@ -27,9 +27,9 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
 
 // Throws ShapeError above kMaxDims dimensions.
 void check_rank(std::int64_t ndim, const char* operand);
-// Throws LayoutError where an element straddles its own size: once the address is known with its
-// offset.
-void check_alignment(const ArrayView& view, const char* operand);
+// Once the address is known with its offset. Throws LayoutError where an element straddles its own
+// size, or has no memory; an array without elements has no address then.
+void settle_address(ArrayView& view, const char* operand);
 // Sets the stride of a dimension whose extent is set. Throws LayoutError where `bytes` is no
 // multiple of the element's size and the dimension is walked.
 void set_stride(ArrayView& view, int dim, std::int64_t bytes, const TypeInfo& type,

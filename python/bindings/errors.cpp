@@ -5,6 +5,7 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <string_view>
 
 #include "tcgemm/error.hpp"
 
@@ -24,14 +25,27 @@ constexpr const char* kClassNames[] = {"TcgemmError",   "InvalidArgument", "Shap
                                        "CudaError",     "TcgemmError"};
 static_assert(std::size(kClassNames) == static_cast<int>(ErrorCode::internal) + 1);
 
+py::object new_reference(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
+}
+
+// What fails on the way is Python's error instead: nothing may be thrown out of a catch block.
 void set_library_error(const Error& error) {
-    const auto type = py::reinterpret_borrow<py::object>(classes[static_cast<int>(error.code())]);
-    const auto* text = dynamic_cast<const std::exception*>(&error);
-    py::object instance = type(text != nullptr ? text->what() : "unknown error");
-    if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
-        instance.attr("status") = cuda->status();
+    try {
+        const auto type =
+            py::reinterpret_borrow<py::object>(classes[static_cast<int>(error.code())]);
+        // An environment variable, say, may have bytes that are not UTF-8.
+        const std::string_view text = error.what();
+        const py::object instance = type(new_reference(PyUnicode_DecodeUTF8(
+            text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace")));
+        if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
+            instance.attr("status") = cuda->status();
+        }
+        PyErr_SetObject(type.ptr(), instance.ptr());
+    } catch (py::error_already_set& python_error) {
+        python_error.restore();
     }
-    PyErr_SetObject(type.ptr(), instance.ptr());
 }
 
 }  // namespace
@@ -66,6 +80,13 @@ void set_python_error() {
     } catch (...) {
         PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
     }
+}
+
+std::string shown(py::handle value) {
+    const py::object bytes =
+        new_reference(PyUnicode_AsEncodedString(py::str(value).ptr(), "utf-8", "backslashreplace"));
+    return {PyBytes_AS_STRING(bytes.ptr()),
+            static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
 }  // namespace tcgemm::python

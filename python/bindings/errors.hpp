@@ -2,6 +2,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include <string>
+
 namespace tcgemm::python {
 
 // From now on the library's exceptions reach Python as the classes of tcgemm._errors.
@@ -9,5 +11,9 @@ void register_errors();
 
 // In a catch block: makes the exception Python's.
 void set_python_error();
+
+// str(value), in UTF-8; what has no place there (lone surrogates) as \udc80, so that a message
+// about it can be made.
+std::string shown(pybind11::handle value);
 
 }  // namespace tcgemm::python

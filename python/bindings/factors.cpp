@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/floating_point.hpp"
+#include "errors.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -23,7 +24,7 @@ bool is_numpy_scalar_of_no_real_number(py::handle value) {
     const py::object dtype = py::getattr(value, "dtype", py::none());
     const py::object kind = py::getattr(dtype, "kind", py::none());  // other frameworks have none
     return py::isinstance<py::str>(kind) &&
-           std::string("cSUmMO").find(py::cast<std::string>(kind)) != std::string::npos;
+           std::string("cSUmMO").find(shown(kind)) != std::string::npos;
 }
 
 }  // namespace
@@ -41,7 +42,7 @@ double scalar_from_python(py::handle value, const char* what) {
         if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
         PyErr_Clear();
     }
-    throw DTypeError(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
+    throw DTypeError(std::string(what) + " is " + shown(py::repr(value)) +
                      "; it must be a real number");
 }
 

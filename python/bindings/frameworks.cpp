@@ -4,15 +4,14 @@
 #include <unordered_map>
 
 #include "cupy_array.hpp"
+#include "errors.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
 namespace {
 
 // A class may have anything at all as its __module__.
-std::string text_of(py::handle type, const char* attribute) {
-    return py::cast<std::string>(py::str(type.attr(attribute)));
-}
+std::string text_of(py::handle type, const char* attribute) { return shown(type.attr(attribute)); }
 
 std::string type_name(py::handle type) {
     return text_of(type, "__module__") + "." + text_of(type, "__qualname__");

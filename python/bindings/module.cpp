@@ -160,14 +160,44 @@ py::dict build_row() {
     return row;
 }
 
+constexpr const char* kReleaseDoc =
+    R"(Give GPU memory that the library keeps for its next products back to the driver.
+
+Parameters
+----------
+device : int
+    The GPU's number.
+
+Notes
+-----
+NumPy arrays are staged through such memory, and JAX results and workspaces come out of it. What
+products in flight, arrays and plans use stays theirs.
+
+Raises
+------
+DeviceError
+    There is no such GPU.)";
+
+void release_unused(int device) {
+    about_to_use_cuda();
+    const py::gil_scoped_release no_gil;
+    release_unused_memory(device);
+}
+
 constexpr const char* kPlanDoc =
     R"(A product whose checks, kernel and workspace are settled, bound to arrays.
 
 Made by :func:`tcgemm.plan`. ``str(plan)`` tells each decision on a line of its own.)";
 
-// Shows Python's garbage collector the arrays of a plan: one of them may hold the plan in turn.
-void make_collectable(PyHeapTypeObject* heap_type) {
+// Python can't make a plan, by copying or unpickling neither. And its garbage collector sees the
+// arrays of one: they may hold the plan in turn.
+void set_up_plan_type(PyHeapTypeObject* heap_type) {
     PyTypeObject& type = heap_type->ht_type;
+    type.tp_new = [](PyTypeObject*, PyObject*, PyObject*) -> PyObject* {
+        PyErr_SetString(PyExc_TypeError,
+                        "a Plan is made by tcgemm.plan(), which checks its arrays: call that");
+        return nullptr;
+    };
     type.tp_flags |= Py_TPFLAGS_HAVE_GC;
     type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
         Py_VISIT(Py_TYPE(self));
@@ -185,10 +215,7 @@ void make_collectable(PyHeapTypeObject* heap_type) {
 }
 
 void bind_plan(py::module_& module) {
-    py::class_<BoundPlan> plan(module, "Plan", py::custom_type_setup(make_collectable), kPlanDoc);
-    plan.def(py::init([](const py::args&, const py::kwargs&) -> std::unique_ptr<BoundPlan> {
-        throw py::type_error("a Plan is made by tcgemm.plan(), which checks its arrays: call that");
-    }));
+    py::class_<BoundPlan> plan(module, "Plan", py::custom_type_setup(set_up_plan_type), kPlanDoc);
     bind_calls(module, plan);
     // Plan[numpy.ndarray] in annotations: what execute() returns.
     plan.attr("__class_getitem__") =
@@ -248,6 +275,7 @@ PYBIND11_MODULE(_core, module) {
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
+    module.def("release_unused_memory", &release_unused, py::arg("device") = 0, kReleaseDoc);
     module.attr("precisions") =
         py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
     module.attr("__version__") = build_info().version;

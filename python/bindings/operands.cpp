@@ -8,6 +8,7 @@
 #include "cupy_array.hpp"
 #include "device_array.hpp"
 #include "elements.hpp"
+#include "errors.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -39,8 +40,8 @@ py::object new_numpy_array(DType dtype, int ndim, const Dims& shape) {
 // NumPy, JAX and CuPy raise a MemoryError, PyTorch a RuntimeError (on a GPU: a class of its own).
 bool is_out_of_memory(const py::error_already_set& error) {
     if (error.matches(PyExc_MemoryError)) return true;
-    const auto name = py::cast<std::string>(error.type().attr("__name__"));
-    const auto message = py::cast<std::string>(py::str(error.value()));
+    const auto name = shown(error.type().attr("__name__"));
+    const auto message = shown(error.value());
     return name == "OutOfMemoryError" ||
            (name == "RuntimeError" && message.find("allocate memory") != std::string::npos);
 }
@@ -98,7 +99,7 @@ Device device_for_host_arrays() {
 }
 
 Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& named,
-                   const KnownViews& known)
+                   const KnownViews& known, std::optional<Device> planned)
     : arrays_(arrays) {
     Slot first = kSlots;
     for (int i = 0; i < kSlots; ++i) {
@@ -123,7 +124,7 @@ Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& n
         throw DTypeError(
             "out is a JAX array, which is immutable; leave out= away and use the result");
     }
-    choose_compute_device();
+    choose_compute_device(planned);
     guard_.emplace(compute_);
     choose_stream(stream);
     import_rest();
@@ -135,9 +136,10 @@ Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& n
     if (has(kOut)) check_out_is_writable();
 }
 
-void Operands::choose_compute_device() {
+void Operands::choose_compute_device(std::optional<Device> planned) {
     if (memory_.is_cpu()) {
-        compute_ = device_for_host_arrays();
+        compute_ = planned ? *planned : device_for_host_arrays();
+        if (planned && !compute_.is_cpu()) about_to_use_cuda();
     } else {
         about_to_use_cuda();
         properties(memory_);  // throws where this build or machine can't use it
@@ -156,12 +158,8 @@ bool Operands::any_jax_on_gpu() const {
 // Host arrays and JAX arrays: a stream of our own, and the call waits. JAX gives no way to its
 // streams, and would reuse an operand's memory without regard to ours.
 void Operands::choose_stream(py::handle stream) {
-    stream_was_given_ = !stream.is_none();
-    if (compute_.is_cpu()) {
-        if (stream_was_given_) stream_from_python(stream, compute_);  // refuses what is no stream
-        return;
-    }
-    const StreamHandle given = stream_was_given_ ? stream_from_python(stream, compute_) : nullptr;
+    if (!stream.is_none()) given_stream_ = stream_from_python(stream, compute_);
+    if (compute_.is_cpu()) return;
     for (int i = 0; i < kSlots && !staged(); ++i) {
         const auto slot = static_cast<Slot>(i);
         if (types_[slot] == nullptr) continue;
@@ -171,9 +169,8 @@ void Operands::choose_stream(py::handle stream) {
     if (staged() || any_jax_on_gpu()) {
         borrowed_.emplace(compute_);
         stream_ = borrowed_->view();
-        if (stream_was_given_) order(given, stream_, compute_);
     } else {
-        stream_ = stream_was_given_ ? given : current_[kA].value_or(nullptr);
+        stream_ = given_stream_ ? *given_stream_ : current_[kA].value_or(nullptr);
     }
 }
 
@@ -292,6 +289,7 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
 }
 
 void Operands::wait_for_frameworks() {
+    if (given_stream_) order(*given_stream_, stream_, compute_);
     std::optional<bool> capturing;
     for (int i = 0; i < kSlots; ++i) {
         const auto slot = static_cast<Slot>(i);
@@ -314,7 +312,7 @@ void Operands::release_to_frameworks() {
         if (!current || *current == stream_.get()) continue;
         if (!capturing) capturing = stream_.is_capturing();
         if (*capturing) continue;  // a graph's arrays are kept by whoever captures it
-        if (!stream_was_given_) {
+        if (!given_stream_) {
             order(stream_, *current, compute_);
         } else if (!types_[slot]->adapter.is_none() && !(slot == kOut && out_is_new_)) {
             types_[slot]->adapter.attr("keep")(arrays_[slot], memory_.ordinal,
@@ -325,6 +323,7 @@ void Operands::release_to_frameworks() {
 }
 
 py::object Operands::finish() {
+    if (!out_is_new_ && types_[kOut]->framework == Framework::torch) note_written(arrays_[kOut]);
     if (!wrap_out_) return arrays_[kOut];
     return types_[kA]->adapter.attr("wrap")(arrays_[kOut], arrays_[kA]);
 }

@@ -30,8 +30,9 @@ class Operands {
     // Finds the device, chooses the stream and imports every array. Throws as import_array() does,
     // DeviceError where the arrays are on different devices, DTypeError for `out` out of JAX.
     // `stream` is Python's argument: None for the first operand's framework's current stream.
+    // `planned`: where host arrays are computed; without one device_for_host_arrays().
     Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& named,
-             const KnownViews& known = {});
+             const KnownViews& known = {}, std::optional<Device> planned = std::nullopt);
 
     bool has(Slot slot) const { return !arrays_[slot].is_none(); }
     const ArrayView& view(Slot slot) const { return imported_[slot].view; }
@@ -46,7 +47,7 @@ class Operands {
     // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes
     // an array in finish(). Throws OutOfMemory.
     void allocate_out(DType dtype, int ndim, const Dims& shape);
-    // The stream waits for what the arrays' frameworks have in flight.
+    // The stream waits for the one that was given, and what the arrays' frameworks have in flight.
     void wait_for_frameworks();
     // After the launch: frameworks see the result in order, or keep memory until it is computed.
     void release_to_frameworks();
@@ -57,7 +58,7 @@ class Operands {
     void make_out(DType dtype, int ndim, const Dims& shape);
     void import_rest();
     void check_out_is_writable() const;
-    void choose_compute_device();
+    void choose_compute_device(std::optional<Device> planned);
     void choose_stream(py::handle stream);
     bool any_jax_on_gpu() const;
     std::optional<StreamHandle> current_stream(Slot slot) const;
@@ -71,7 +72,7 @@ class Operands {
     std::optional<DeviceGuard> guard_;  // the current device is `compute_`
     StreamView stream_;
     std::array<std::optional<StreamHandle>, kSlots> current_;  // each framework's, on the GPU
-    bool stream_was_given_ = false;
+    std::optional<StreamHandle> given_stream_;
     bool out_is_new_ = false;
     bool wrap_out_ = false;  // `out` is memory that the adapter makes an array of
     std::optional<BorrowedStream> borrowed_;

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "errors.hpp"
 #include "staging.hpp"
 #include "tcgemm/error.hpp"
 
@@ -93,6 +94,7 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         const py::gil_scoped_release no_gil;
         plan.run(pointers_of(operands, statement), scalars);
     } else if (operands.staged()) {
+        operands.wait_for_frameworks();
         const py::gil_scoped_release no_gil;
         run_staged(operands, statement, plan, scalars, workspace);
     } else {
@@ -158,16 +160,16 @@ void BoundPlan::check_layout(const Operands& operands) const {
 }
 
 void BoundPlan::check_scales_are_numbers(const NumberScales& scales) const {
-    const std::tuple<const char*, bool, bool> each[] = {
-        {"scale_a", scales.a.has_value(), scales_.a.has_value()},
-        {"scale_b", scales.b.has_value(), scales_.b.has_value()},
-        {"scale_d", scales.d.has_value(), scales_.d.has_value()}};
-    for (const auto& [name, is_number, was_number] : each) {
+    const std::tuple<Slot, bool, bool> each[] = {
+        {kScaleA, scales.a.has_value(), scales_.a.has_value()},
+        {kScaleB, scales.b.has_value(), scales_.b.has_value()},
+        {kScaleD, scales.d.has_value(), scales_.d.has_value()}};
+    for (const auto& [slot, is_number, was_number] : each) {
         if (is_number && !was_number) {
-            throw InvalidArgument(std::string(name) +
-                                  " is a number, but the plan was made without "
-                                  "one; make a plan with a number as " +
-                                  name);
+            const std::string name = kSlotNames[slot];
+            throw InvalidArgument(name + " is a number, but the plan was made " +
+                                  (has_[slot] ? "with an array" : "without one") +
+                                  "; make a plan with a number as " + name);
         }
     }
 }
@@ -190,11 +192,10 @@ py::object BoundPlan::run(Arrays arrays, const py::object& alpha, const py::obje
     if (!beta.is_none()) scalars.beta = scalar_from_python(beta, "beta");
     scalars = scales_.replaced_by(scales).times(scalars);
     if (scalars.beta != 0 && !statement_.has_c) {
-        throw InvalidArgument("beta is " +
-                              py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
+        throw InvalidArgument("beta is " + shown(py::repr(py::float_(scalars.beta))) +
                               ", but the plan was made without a c; make a plan with c");
     }
-    Operands operands(used, stream, named_, known);
+    Operands operands(used, stream, named_, known, plan_->device());
     check_layout(operands);
     if (operands.has(kOut)) check_out_memory(operands, scalars.beta != 0);
     return execute(operands, statement_, *plan_, scalars, workspace_.get());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "elements.hpp"
+#include "errors.hpp"
 #include "product.hpp"
 #include "scales.hpp"
 #include "staging.hpp"
@@ -24,7 +25,7 @@ Enum from_name(const py::object& value, const Names& names, std::size_t first, c
         }
         known += (known.empty() ? "" : ", ") + std::string(names[i]);
     }
-    throw InvalidArgument(std::string(what) + " is " + py::cast<std::string>(py::repr(value)) +
+    throw InvalidArgument(std::string(what) + " is " + shown(py::repr(value)) +
                           "; it must be one of " + known +
                           (first > 0 ? ", or None for the default" : ""));
 }
@@ -51,7 +52,7 @@ DType out_dtype_of(const Operands& operands, const Modes& modes, Precision preci
         return default_out_dtype(operands.view(kA).dtype, operands.view(kB).dtype, precision,
                                  scaled);
     }
-    const auto wanted = py::cast<std::string>(modes.out_dtype);
+    const auto wanted = shown(modes.out_dtype);
     if (const std::optional<DType> known = dtype_named(wanted)) return *known;
     throw DTypeError("out_dtype is " + wanted +
                      "; results are float16, bfloat16, float32, float64, int32, float8_e4m3fn or "
@@ -97,7 +98,7 @@ void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
 NamedDTypes named_dtypes(const Modes& modes) {
     NamedDTypes named;
     const auto read = [](const py::object& value, const char* what) {
-        const auto wanted = py::cast<std::string>(value);
+        const auto wanted = shown(value);
         const std::optional<DType> known = dtype_named(wanted);
         if (known) return *known;
         throw DTypeError(std::string(what) + " is " + wanted +
@@ -106,7 +107,7 @@ NamedDTypes named_dtypes(const Modes& modes) {
     if (!modes.a_dtype.is_none()) named[kA] = read(modes.a_dtype, "a_dtype");
     if (!modes.b_dtype.is_none()) named[kB] = read(modes.b_dtype, "b_dtype");
     if (!modes.out_dtype.is_none()) {
-        const std::optional<DType> out = dtype_named(py::cast<std::string>(modes.out_dtype));
+        const std::optional<DType> out = dtype_named(shown(modes.out_dtype));
         if (out && is_fp8(*out)) named[kC] = named[kOut] = out;
     }
     return named;
@@ -163,8 +164,7 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
     check_number_scales(operands, modes.scales, problem.precision, statement.out_dtype);
     statement.has_c = operands.has(kC);
     if (scalars.beta != 0 && !statement.has_c) {
-        throw InvalidArgument("beta is " +
-                              py::cast<std::string>(py::repr(py::float_(scalars.beta))) +
+        throw InvalidArgument("beta is " + shown(py::repr(py::float_(scalars.beta))) +
                               ", but there is no c; pass c, or beta=0");
     }
     if (statement.has_c) {

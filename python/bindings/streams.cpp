@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "array_view.hpp"
+#include "errors.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -60,14 +61,14 @@ StreamHandle stream_from_python(py::handle stream, Device device) {
     }
     if (!is_integer(value)) {
         throw InvalidArgument(
-            "stream is a " + py::cast<std::string>(py::str(py::type::of(value))) +
+            "stream is a " + shown(py::type::of(value)) +
             "; pass None, a handle as an int, a torch.cuda.Stream, a cupy.cuda.Stream, "
             "or an object with __cuda_stream__");
     }
     const std::size_t handle = PyLong_AsSize_t(value.ptr());
     if (PyErr_Occurred()) {
         PyErr_Clear();
-        throw InvalidArgument("stream is " + py::cast<std::string>(py::str(value)) +
+        throw InvalidArgument("stream is " + shown(value) +
                               "; a handle is 0 (default stream), 1, 2 or an address");
     }
     return stream_from_integer(handle);
@@ -122,6 +123,7 @@ StreamView service_stream(Device device) {
 BorrowedStream::BorrowedStream(Device device) : stream_(take_stream(device)) {}
 
 BorrowedStream::~BorrowedStream() {
+    const py::gil_scoped_release no_gil;  // what the stream waits for may need it
     try {
         stream_.view().synchronize();  // after an error the stream may still read host arrays
         const std::lock_guard<std::mutex> lock(pool().mutex);

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._api import explain, gemm, matmul, plan
-from ._core import Plan, __version__
+from ._core import Plan, __version__, release_unused_memory
 from ._errors import (
     CudaError,
     DeviceError,
@@ -51,5 +51,6 @@ __all__ = [
     "kernels",
     "matmul",
     "plan",
+    "release_unused_memory",
     "supports",
 ]
