@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../check.hpp"
+#include "core/math.hpp"
 #include "dispatch/registry.hpp"
 
 using namespace tcgemm;
@@ -139,7 +140,6 @@ TEST(the_split_of_a_batch_invariant_product_follows_n_and_k) {
 }
 
 TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
-    const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
     for (const Mode& mode : modes()) {
         for (const KernelInfo* row : mode.rows) {
             int splits_seen = 0;
@@ -167,6 +167,25 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
                 CHECK_EQ(flags % 256, 0);  // partial sums begin aligned
             }
             CHECK(splits_seen > 0);
+        }
+    }
+}
+
+// Kernels count tiles in 31 bits: also those that a schedule makes more of.
+TEST(no_schedule_has_more_tiles_than_are_counted) {
+    constexpr std::int64_t kMost = 0x7fffffff, kColumns = 72;
+    for (const Mode& mode : modes()) {
+        GemmProblem p = *problem(mode, {1, kColumns, 64});
+        p.batch_rank = 1;
+        p.batch_shape[0] = kMost / 2 + 2;
+        p.c.batch_stride[0] = p.d.batch_stride[0] = kColumns;
+        const ValidProblem valid = ValidProblem::check(p);
+        for (const KernelInfo* row : mode.rows) {
+            if (!row->rejects(valid, h200()).empty()) continue;
+            const Schedule schedule = row->schedule(valid, h200());
+            const int width = schedule.tile_n > 0 ? schedule.tile_n : row->tile.block_n;
+            const int along = schedule.transposed ? row->tile.block_m : width;  // kColumns
+            CHECK(divide_up(kColumns, along) * valid.batch_count() * schedule.split_k <= kMost);
         }
     }
 }
