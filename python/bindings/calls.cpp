@@ -4,7 +4,6 @@
 #include <string>
 
 #include "errors.hpp"
-#include "product.hpp"
 
 namespace tcgemm::python {
 namespace {
@@ -22,26 +21,12 @@ PyObject* guarded(const Call& call) {
     }
 }
 
-// The arguments of _api.py's calls, all by position.
 PyObject* multiply(PyObject*, PyObject* const* args, Py_ssize_t count) {
     return guarded([&] {
-        enum { a, b, c, out, alpha, beta, trans_a, trans_b, out_dtype, precision, accumulate };
-        enum { determinism = accumulate + 1, stream, overflow, a_dtype, b_dtype };
-        enum { scale_a = b_dtype + 1, scale_b, scale_d, arguments };
-        if (count != arguments) {
-            throw py::type_error("multiply() takes " + std::to_string(arguments) + " arguments");
-        }
-        Arrays arrays = {borrow(args[a]),      borrow(args[b]),       borrow(args[c]),
-                         borrow(args[out]),    borrow(args[scale_a]), borrow(args[scale_b]),
-                         borrow(args[scale_d])};
-        const Modes modes = {args[trans_a] == Py_True, args[trans_b] == Py_True,
-                             borrow(args[out_dtype]),  borrow(args[precision]),
-                             borrow(args[accumulate]), borrow(args[determinism]),
-                             borrow(args[overflow]),   borrow(args[a_dtype]),
-                             borrow(args[b_dtype]),    take_number_scales(arrays)};
-        Operands operands(arrays, args[stream], named_dtypes(modes));
-        const GemmScalars factors = modes.scales.times(
-            {scalar_from_python(args[alpha], "alpha"), scalar_from_python(args[beta], "beta")});
+        const Request request = request_of(args, count);
+        const Modes& modes = request.modes;
+        Operands operands(request.arrays, request.stream, named_dtypes(modes));
+        const GemmScalars factors = modes.scales.times(request.scalars);
         const auto prepared = prepare(operands, modes, factors);
         return execute(operands, prepared->statement, *prepared->plan, factors, nullptr);
     });
@@ -142,6 +127,28 @@ py::object checked(PyObject* made) {
 }
 
 }  // namespace
+
+Request request_of(PyObject* const* args, Py_ssize_t count) {
+    enum { a, b, c, out, alpha, beta, trans_a, trans_b, out_dtype, precision, accumulate };
+    enum { determinism = accumulate + 1, stream, overflow, a_dtype, b_dtype };
+    enum { scale_a = b_dtype + 1, scale_b, scale_d, arguments };
+    if (count != arguments) {
+        throw py::type_error("a product has " + std::to_string(arguments) + " arguments");
+    }
+    Request request;
+    request.arrays = {borrow(args[a]),      borrow(args[b]),       borrow(args[c]),
+                      borrow(args[out]),    borrow(args[scale_a]), borrow(args[scale_b]),
+                      borrow(args[scale_d])};
+    request.modes = {args[trans_a] == Py_True, args[trans_b] == Py_True,
+                     borrow(args[out_dtype]),  borrow(args[precision]),
+                     borrow(args[accumulate]), borrow(args[determinism]),
+                     borrow(args[overflow]),   borrow(args[a_dtype]),
+                     borrow(args[b_dtype]),    take_number_scales(request.arrays)};
+    request.scalars = {scalar_from_python(args[alpha], "alpha"),
+                       scalar_from_python(args[beta], "beta")};
+    request.stream = args[stream];
+    return request;
+}
 
 void bind_calls(py::module_& module, py::handle plan_class) {
     for (int i = 0; i < kExecuteArguments; ++i) {

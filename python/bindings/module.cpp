@@ -7,36 +7,19 @@
 #include "elements.hpp"
 #include "errors.hpp"
 #include "probe.hpp"
-#include "product.hpp"
 #include "tcgemm/tcgemm.hpp"
 
 namespace tcgemm::python {
 namespace {
 
-GemmScalars scalars(const py::object& alpha, const py::object& beta) {
-    return {scalar_from_python(alpha, "alpha"), scalar_from_python(beta, "beta")};
+Request request_of(const py::args& args) {
+    return python::request_of(PySequence_Fast_ITEMS(args.ptr()), PyTuple_GET_SIZE(args.ptr()));
 }
 
-// The arguments that gemm, plan and explain have in common, in the order of _api.py.
-#define TCGEMM_PRODUCT_PARAMETERS                                                               \
-    const py::object &a, const py::object &b, const py::object &c, const py::object &out,       \
-        const py::object &alpha, const py::object &beta, bool trans_a, bool trans_b,            \
-        const py::object &out_dtype, const py::object &precision, const py::object &accumulate, \
-        const py::object &determinism, const py::object &stream, const py::object &overflow,    \
-        const py::object &a_dtype, const py::object &b_dtype, const py::object &scale_a,        \
-        const py::object &scale_b, const py::object &scale_d
-#define TCGEMM_ARRAYS \
-    Arrays { a, b, c, out, scale_a, scale_b, scale_d }
-#define TCGEMM_MODES                                                                        \
-    Modes {                                                                                 \
-        trans_a, trans_b, out_dtype, precision, accumulate, determinism, overflow, a_dtype, \
-            b_dtype, take_number_scales(arrays)                                             \
-    }
-
-std::unique_ptr<BoundPlan> make_plan(TCGEMM_PRODUCT_PARAMETERS) {
-    Arrays arrays = TCGEMM_ARRAYS;
-    const Modes modes = TCGEMM_MODES;
-    return std::make_unique<BoundPlan>(arrays, modes, scalars(alpha, beta), stream);
+std::unique_ptr<BoundPlan> make_plan(const py::args& args) {
+    const Request request = request_of(args);
+    return std::make_unique<BoundPlan>(request.arrays, request.modes, request.scalars,
+                                       request.stream);
 }
 
 py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
@@ -52,11 +35,11 @@ py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
     return rows;
 }
 
-py::list explain_product(TCGEMM_PRODUCT_PARAMETERS) {
-    Arrays arrays = TCGEMM_ARRAYS;
-    const Modes modes = TCGEMM_MODES;
-    const Operands operands(arrays, stream, named_dtypes(modes));
-    const Statement statement = state(operands, modes, modes.scales.times(scalars(alpha, beta)));
+py::list explain_product(const py::args& args) {
+    const Request request = request_of(args);
+    const Modes& modes = request.modes;
+    const Operands operands(request.arrays, request.stream, named_dtypes(modes));
+    const Statement statement = state(operands, modes, modes.scales.times(request.scalars));
     return verdicts(statement.problem, properties(operands.compute_device()));
 }
 
