@@ -273,10 +273,17 @@ def test_verify_shows_its_results_again(capsys, tmp_path):
     status, broken = run(capsys, "verify", "--from-json", str(file))
     assert status == 1
     assert "1 of 10 promises BROKEN" in broken.out
-    file.write_text("[]")
-    status, none = run(capsys, "verify", "--from-json", str(file))
-    assert status == 2
-    assert "not a result file of verify --json" in none.err
+    del report["results"][1]["hard"], report["results"][1]["k"]
+    for text, named in (
+        ("[]", "it has no machine, results: not a result file of verify --json"),
+        (json.dumps({**report, "machine": {}}), "machine has no cpu, versions"),
+        (json.dumps(report), "results[1] has no k"),
+        ("\x00", "no JSON"),
+    ):
+        file.write_text(text)
+        status, none = run(capsys, "verify", "--from-json", str(file))
+        assert status == 2
+        assert named in none.err
 
 
 def test_verify_measures_its_peers(capsys, tmp_path):

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 BAD = "bold red"
 _RULE_WIDTH = 100
@@ -21,18 +21,41 @@ class UsageError(Exception):
     """A wrong argument; the message names it."""
 
 
-def read_results(path: str, command: str, keys: set[str]) -> dict[str, Any]:
-    """What `command --json` wrote, with these keys; UsageError where it is something else."""
+def read_results(
+    path: str, command: str, keys: set[str], items: str, item_keys: set[str], measured: set[str]
+) -> dict[str, Any]:
+    """What `command --json` wrote: UsageError where it lacks any of what is shown of it.
+
+    Its list `items` has items with `item_keys` and, where they were run, those that are `measured`.
+    """
+
+    def require(part: Any, needed: set[str], name: str) -> None:
+        missing = needed - part.keys() if isinstance(part, dict) else needed
+        if missing:
+            refuse(f"{name} has no {', '.join(sorted(missing))}")
+
+    def refuse(what: str) -> NoReturn:
+        raise UsageError(f"--from-json {path}: {what}: not a result file of {command} --json")
+
     try:
         with open(path) as file:
-            report: dict[str, Any] = json.load(file)
-        if keys <= report.keys():
-            return report
+            report = json.load(file)
     except OSError as error:
         raise UsageError(f"--from-json {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError):
-        pass
-    raise UsageError(f"--from-json {path}: not a result file of {command} --json")
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        refuse("no JSON")
+    require(report, {*keys, "machine", items}, "it")
+    facts = report["machine"]
+    require(facts, {"cpu", "versions"}, "machine")
+    require(facts["cpu"], {"name", "threads"}, "machine.cpu")
+    require(facts["versions"], {"tcgemm"}, "machine.versions")
+    if not isinstance(report[items], list):
+        refuse(f"{items} is no list")
+    for place, item in enumerate(report[items]):
+        require(item, item_keys, f"{items}[{place}]")
+        if "not_run" not in item:
+            require(item, measured, f"{items}[{place}]")
+    return cast("dict[str, Any]", report)
 
 
 @dataclass

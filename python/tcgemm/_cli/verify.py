@@ -34,6 +34,8 @@ _LADDER = (16, 64, 256, 1024, 4096, 16384, 65536, 262144)
 _ALWAYS = 16384  # K up to which every case runs; longer ones only where they are quick
 _QUICK_SECONDS = 1.0
 _M, _N = 48, 40
+# What is shown of a result that was measured.
+_SHOWN = {"error", "error_over_bound", "error_over_gate", "gate_kept", "hard", "kept"}
 
 EPILOG = """\
 data sets:
@@ -77,7 +79,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.probe:
         return _probe(arguments)
     if arguments.from_json:
-        report = read_results(arguments.from_json, "verify", {"machine", "results"})
+        keys = {"family", "mode", "data", "k"}
+        report = read_results(arguments.from_json, "verify", set(), "results", keys, _SHOWN)
     else:
         report = _verify(arguments)
     if arguments.json:
