@@ -367,7 +367,9 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
 void note_written(py::handle tensor) {
     const TorchMembers& torch = torch_members();
     if (torch.increment_version.is_none() || torch.is_inference.of(tensor).ptr() == Py_True) return;
-    torch.increment_version(tensor);
+    PyObject* const none = PyObject_CallOneArg(torch.increment_version.ptr(), tensor.ptr());
+    if (none == nullptr) throw py::error_already_set();
+    Py_DECREF(none);
 }
 
 bool tells_at_once(Protocol protocol) {

@@ -59,12 +59,13 @@ void copy_dimension(const ArrayView& to, const ArrayView& from, int dim, char* o
     }
 }
 
-}  // namespace
-
+// Element by element, between host arrays of one shape and dtype.
 void copy_elements(const ArrayView& to, const ArrayView& from) {
     if (to.element_count() == 0) return;
     copy_dimension(to, from, 0, static_cast<char*>(to.data), static_cast<const char*>(from.data));
 }
+
+}  // namespace
 
 ArrayView staged_layout(const ArrayView& host, Device device) {
     ArrayView layout = fills_its_span(host) ? host : packed_like(host);

@@ -30,7 +30,4 @@ class StagedArray {
     void* origin_ = nullptr;
 };
 
-// Copies element by element between host arrays of one shape and dtype.
-void copy_elements(const ArrayView& to, const ArrayView& from);
-
 }  // namespace tcgemm::python

@@ -133,8 +133,8 @@ void check_out_memory(const Operands& operands, bool reads_c) {
         const ArrayView& view = operands.view(slot);
         return overlaps(view.data, footprint(view), out.data, span);
     };
-    for (const Slot slot : {kA, kB}) {
-        if (shares_memory(slot)) {
+    for (const Slot slot : {kA, kB, kScaleA, kScaleB, kScaleD}) {
+        if (operands.has(slot) && shares_memory(slot)) {
             throw LayoutError(
                 std::string("out shares memory with ") + kSlotNames[slot] +
                 ", which is read while out is written; pass another out, or a copy of " +
