@@ -44,6 +44,21 @@ def test_each_instruction_set_keeps_the_bounds(host, mode, rng):
         host.check(mode, a, b, out_dtype=mode.sum_output, expect="gate")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("host")
+def test_b_where_it_lies_gives_the_bits_of_b_packed(dtype, rng):
+    """Few rows times a row-major B, of which only the last columns are packed."""
+    for m in (1, 2, 3, 5, 8, 9):
+        for k, n in ((1, 48), (127, 47), (128, 96), (129, 49), (300, 1), (1000, 203)):
+            a = rng.standard_normal((m, k)).astype(dtype)
+            memory = rng.standard_normal((k, n + 3)).astype(dtype)
+            b, c = memory[:, 1 : n + 1], rng.standard_normal((m, n)).astype(dtype)
+            column_major = np.asfortranarray(b)
+            assert (tcgemm.matmul(a, b) == tcgemm.matmul(a, column_major)).all()
+            got = tcgemm.gemm(a, b[::-1], c, alpha=0.5, beta=2.0)
+            assert (got == tcgemm.gemm(a, column_major[::-1], c, alpha=0.5, beta=2.0)).all()
+
+
 def test_an_unknown_instruction_set_is_an_error(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     monkeypatch.setenv("TCGEMM_HOST_ISA", "mmx")

@@ -34,13 +34,14 @@ struct BlockKernel {
                                                        b_lanes * round_up(cols, kTileCols));
     }
 
-    template <int Rows>
-    static void tile_rows(int cols, int lanes, const Lane* a, const Lane* b, Lane* tile,
-                          bool first) {
-        if (cols <= S::kWidth) {
-            micro_kernel<S, kBlockLanes, Rows, 1>(lanes, a, b, tile, first);
+    template <int Rows, bool kInPlace>
+    static void tile_rows(int cols, int lanes, const Lane* a, const Lane* b, std::int64_t b_step,
+                          Lane* tile, bool first) {
+        if (!kInPlace && cols <= S::kWidth) {
+            micro_kernel<S, kBlockLanes, Rows, 1>(lanes, a, b, b_step, tile, first);
         } else {
-            micro_kernel<S, kBlockLanes, Rows, S::kVectors>(lanes, a, b, tile, first);
+            micro_kernel<S, kBlockLanes, Rows, S::kVectors, kInPlace>(lanes, a, b, b_step, tile,
+                                                                      first);
         }
     }
 
@@ -49,15 +50,26 @@ struct BlockKernel {
         return rows == 1 ? 1 : rows <= S::kRows / 2 ? S::kRows / 2 : S::kRows;
     }
 
-    static void tile_of(int rows, int cols, int lanes, const Lane* a, const Lane* b, Lane* tile,
-                        bool first) {
+    template <bool kInPlace = false>
+    static void tile_of(int rows, int cols, int lanes, const Lane* a, const Lane* b,
+                        std::int64_t b_step, Lane* tile, bool first) {
         if (used_rows(rows) == 1) {
-            tile_rows<1>(cols, lanes, a, b, tile, first);
+            tile_rows<1, kInPlace>(cols, lanes, a, b, b_step, tile, first);
         } else if (used_rows(rows) == S::kRows / 2) {
-            tile_rows<S::kRows / 2>(cols, lanes, a, b, tile, first);
+            tile_rows<S::kRows / 2, kInPlace>(cols, lanes, a, b, b_step, tile, first);
         } else {
-            tile_rows<S::kRows>(cols, lanes, a, b, tile, first);
+            tile_rows<S::kRows, kInPlace>(cols, lanes, a, b, b_step, tile, first);
         }
+    }
+
+    // Columns of B that are multiplied where they lie: those of whole tiles, where B is read once,
+    // lies row by row and needs no conversion.
+    static constexpr bool kMayStay = std::is_same_v<Compute, Lane>;
+    static std::int64_t columns_in_place(const ConstMatrix& b, std::int64_t rows,
+                                         std::int64_t cols) {
+        const bool stays = kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32) &&
+                           b.col_stride == 1 && rows <= S::kRows;
+        return stays ? cols / kTileCols * kTileCols : 0;
     }
 
     static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
@@ -85,8 +97,10 @@ struct BlockKernel {
 
     static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                            std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
+        const std::int64_t in_place = columns_in_place(b, rows, cols);
+        const Lane* const b_data = static_cast<const Lane*>(b.data);  // of those
         const Lines a_lines{a.data, a.dtype, a.row_stride, a.col_stride, k};
-        const Lines b_lines{b.data, b.dtype, b.col_stride, b.row_stride, k};
+        const Lines b_lines{b_data + in_place, b.dtype, b.col_stride, b.row_stride, k};
         Lane* const a_panel = static_cast<Lane*>(scratch);
         Lane* const b_block = a_panel + S::kRows * kBlockLanes;
         const std::int64_t all_lanes = (k + S::kLaneK - 1) / S::kLaneK;
@@ -94,24 +108,30 @@ struct BlockKernel {
         for (std::int64_t lane = 0; lane < all_lanes; lane += kBlockLanes) {
             const std::int64_t rest = all_lanes - lane;
             const int lanes = rest < kBlockLanes ? static_cast<int>(rest) : kBlockLanes;
-            Pack::pack_b(b_lines, cols, lane, lanes, b_block);
+            Pack::pack_b(b_lines, cols - in_place, lane, lanes, b_block);
             const std::int64_t k_block = lane / kBlockLanes;
             Lane* tile = static_cast<Lane*>(lanes_out);
             for (std::int64_t i = 0; i < rows; i += S::kRows) {
                 const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
                 Pack::pack_a(a_lines, i, n, used_rows(n), lane, lanes, a_panel, kBlockLanes);
                 const Lane* panel = b_block;
-                for (std::int64_t j = 0; j < cols; j += kTileCols) {
+                for (std::int64_t j = 0; j < cols; j += kTileCols, tile += kTile) {
                     const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
+                    if constexpr (kMayStay) {
+                        if (j < in_place) {
+                            tile_of<true>(n, m, lanes, a_panel, b_data + lane * b.row_stride + j,
+                                          b.row_stride, tile, lane == 0);
+                            continue;
+                        }
+                    }
                     if (kScales && (a.scales.data != nullptr || b.scales.data != nullptr)) {
                         alignas(64) Lane sums[kTile];
-                        tile_of(n, m, lanes, a_panel, panel, sums, true);
+                        tile_of(n, m, lanes, a_panel, panel, kTileCols, sums, true);
                         add_scaled(a.scales, i, n, b.scales, j, m, k_block, sums, tile);
                     } else {
-                        tile_of(n, m, lanes, a_panel, panel, tile, lane == 0);
+                        tile_of(n, m, lanes, a_panel, panel, kTileCols, tile, lane == 0);
                     }
                     panel += lanes * kTileCols;
-                    tile += kTile;
                 }
             }
         }

@@ -20,13 +20,16 @@ TCGEMM_HOST_INLINE static inline void unrolled(std::integer_sequence<int, index.
 // bound of FP16 sums counts on (K / 4 roundings).
 static constexpr int kChainStep = 4;
 
+// Rows of B in memory that are asked for ahead.
+static constexpr int kRowsAhead = 8;
+
 // tile[Rows][Vectors * kWidth] (+)= A B. `a`: Rows lines of `lanes` lanes, kPitch apart; `b`:
-// `lanes` rows of kVectors * kWidth, of which the first Vectors * kWidth are used; `tile` has B's
-// row length. An element of A costs a broadcast for all vectors of B: B comes from the L2 cache, A
-// from L1.
-template <class S, int kPitch, int Rows, int Vectors>
+// `lanes` rows, b_step apart, of which the first Vectors * kWidth are used; `tile` has rows of
+// kVectors * kWidth. An element of A costs a broadcast for all vectors of B: B comes from the L2
+// cache, A from L1. kInPlace: B comes from memory, at any address.
+template <class S, int kPitch, int Rows, int Vectors, bool kInPlace = false>
 static void micro_kernel(int lanes, const typename S::Lane* a, const typename S::Lane* b,
-                         typename S::Lane* tile, bool first) {
+                         std::int64_t b_step, typename S::Lane* tile, bool first) {
     constexpr int kTileCols = S::kVectors * S::kWidth;
     constexpr auto rows = std::make_integer_sequence<int, Rows>{};
     constexpr auto vectors = std::make_integer_sequence<int, Vectors>{};
@@ -42,8 +45,15 @@ static void micro_kernel(int lanes, const typename S::Lane* a, const typename S:
     if (S::kChain && !first) {
         each([&](auto i, auto v) TCGEMM_HOST_INLINE { sum[i][v] = S::load(at(i, v)); });
     }
-    for (int lane = 0; lane < lanes; ++lane, b += kTileCols) {
-        unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE { row[v] = S::load(b + v * S::kWidth); });
+    for (int lane = 0; lane < lanes; ++lane, b += b_step) {
+        unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE {
+            if constexpr (kInPlace) {
+                __builtin_prefetch(b + kRowsAhead * b_step + v * S::kWidth);
+                row[v] = S::load_any(b + v * S::kWidth);
+            } else {
+                row[v] = S::load(b + v * S::kWidth);
+            }
+        });
         unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
             const auto value = S::broadcast(a + i * kPitch + lane);
             unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE {

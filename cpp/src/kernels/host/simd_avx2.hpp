@@ -17,6 +17,7 @@ struct F32 {
 
     static Reg zero() { return _mm256_setzero_ps(); }
     static Reg load(const Lane* from) { return _mm256_load_ps(from); }
+    static Reg load_any(const Lane* from) { return _mm256_loadu_ps(from); }
     static void store(Lane* to, Reg value) { _mm256_store_ps(to, value); }
     static Reg broadcast(const Lane* from) { return _mm256_broadcast_ss(from); }
     static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
@@ -40,6 +41,7 @@ struct F64 {
 
     static Reg zero() { return _mm256_setzero_pd(); }
     static Reg load(const Lane* from) { return _mm256_load_pd(from); }
+    static Reg load_any(const Lane* from) { return _mm256_loadu_pd(from); }
     static void store(Lane* to, Reg value) { _mm256_store_pd(to, value); }
     static Reg broadcast(const Lane* from) { return _mm256_broadcast_sd(from); }
     static Reg add(Reg a, Reg b) { return _mm256_add_pd(a, b); }

@@ -23,6 +23,7 @@ struct F32 {
 
     static Reg zero() { return _mm512_setzero_ps(); }
     static Reg load(const Lane* from) { return _mm512_load_ps(from); }
+    static Reg load_any(const Lane* from) { return _mm512_loadu_ps(from); }
     static void store(Lane* to, Reg value) { _mm512_store_ps(to, value); }
     static Reg broadcast(const Lane* from) { return _mm512_set1_ps(*from); }
     static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
@@ -44,6 +45,7 @@ struct F64 {
 
     static Reg zero() { return _mm512_setzero_pd(); }
     static Reg load(const Lane* from) { return _mm512_load_pd(from); }
+    static Reg load_any(const Lane* from) { return _mm512_loadu_pd(from); }
     static void store(Lane* to, Reg value) { _mm512_store_pd(to, value); }
     static Reg broadcast(const Lane* from) { return _mm512_set1_pd(*from); }
     static Reg add(Reg a, Reg b) { return _mm512_add_pd(a, b); }

@@ -35,6 +35,11 @@ struct Floating {
 
     static Reg zero() { return Reg{}; }
     static Reg load(const Lane* from) { return *reinterpret_cast<const Reg*>(from); }
+    static Reg load_any(const Lane* from) {
+        Reg value;
+        std::memcpy(&value, from, sizeof(value));
+        return value;
+    }
     static void store(Lane* to, Reg value) { *reinterpret_cast<Reg*>(to) = value; }
     static Reg broadcast(const Lane* from) { return *from - Reg{}; }
     static Reg add(Reg a, Reg b) { return a + b; }
