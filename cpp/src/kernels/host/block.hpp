@@ -65,6 +65,8 @@ struct BlockKernel {
     // Columns of B that are multiplied where they lie: those of whole tiles, where B is read once,
     // lies row by row and needs no conversion.
     static constexpr bool kMayStay = std::is_same_v<Compute, Lane>;
+    // Of one row so many tiles together: the longer the pieces of B's rows, the faster they come.
+    static constexpr int kStrip = 4;
     static std::int64_t columns_in_place(const ConstMatrix& b, std::int64_t rows,
                                          std::int64_t cols) {
         const bool stays = kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32) &&
@@ -118,9 +120,17 @@ struct BlockKernel {
                 for (std::int64_t j = 0; j < cols; j += kTileCols, tile += kTile) {
                     const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
                     if constexpr (kMayStay) {
+                        const Lane* const from = b_data + lane * b.row_stride + j;
+                        if (n == 1 && in_place - j >= kStrip * kTileCols) {
+                            micro_kernel<S, kBlockLanes, 1, kStrip * S::kVectors, true>(
+                                lanes, a_panel, from, b.row_stride, tile, lane == 0);
+                            j += (kStrip - 1) * kTileCols;
+                            tile += (kStrip - 1) * kTile;
+                            continue;
+                        }
                         if (j < in_place) {
-                            tile_of<true>(n, m, lanes, a_panel, b_data + lane * b.row_stride + j,
-                                          b.row_stride, tile, lane == 0);
+                            tile_of<true>(n, m, lanes, a_panel, from, b.row_stride, tile,
+                                          lane == 0);
                             continue;
                         }
                     }

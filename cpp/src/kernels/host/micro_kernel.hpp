@@ -26,14 +26,17 @@ static constexpr int kRowsAhead = 8;
 // tile[Rows][Vectors * kWidth] (+)= A B. `a`: Rows lines of `lanes` lanes, kPitch apart; `b`:
 // `lanes` rows, b_step apart, of which the first Vectors * kWidth are used; `tile` has rows of
 // kVectors * kWidth. An element of A costs a broadcast for all vectors of B: B comes from the L2
-// cache, A from L1. kInPlace: B comes from memory, at any address.
+// cache, A from L1. Further vectors are those of the next tiles. kInPlace: B comes from memory, at
+// any address.
 template <class S, int kPitch, int Rows, int Vectors, bool kInPlace = false>
 static void micro_kernel(int lanes, const typename S::Lane* a, const typename S::Lane* b,
                          std::int64_t b_step, typename S::Lane* tile, bool first) {
     constexpr int kTileCols = S::kVectors * S::kWidth;
     constexpr auto rows = std::make_integer_sequence<int, Rows>{};
     constexpr auto vectors = std::make_integer_sequence<int, Vectors>{};
-    const auto at = [tile](int i, int v) { return tile + i * kTileCols + v * S::kWidth; };
+    const auto at = [tile](int i, int v) {
+        return tile + (v / S::kVectors * S::kRows + i) * kTileCols + v % S::kVectors * S::kWidth;
+    };
     const auto each = [=](const auto& body) TCGEMM_HOST_INLINE {
         unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
             unrolled(vectors, [&](auto v) TCGEMM_HOST_INLINE { body(i, v); });
