@@ -121,11 +121,6 @@ PyMethodDef multiply_method = {"multiply", as_method(&multiply), METH_FASTCALL, 
 PyMethodDef execute_method = {"execute", as_method(&execute_plan), METH_FASTCALL | METH_KEYWORDS,
                               kExecuteDoc};
 
-py::object checked(PyObject* made) {
-    if (made == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(made);
-}
-
 }  // namespace
 
 Request request_of(PyObject* const* args, Py_ssize_t count) {

@@ -30,7 +30,7 @@ Device device_of(DLDevice device, const char* operand) {
         case kDLCUDAHost: return Device::cpu();
         case kDLCUDA:
         case kDLCUDAManaged:
-            if (device.device_id < 0) {  // Device would take it for the CPU
+            if (device.device_id < 0) {
                 throw DeviceError(std::string(operand) + " is on CUDA device " +
                                   std::to_string(device.device_id) +
                                   "; devices are counted from 0: its producer is wrong");
@@ -367,9 +367,7 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
 void note_written(py::handle tensor) {
     const TorchMembers& torch = torch_members();
     if (torch.increment_version.is_none() || torch.is_inference.of(tensor).ptr() == Py_True) return;
-    PyObject* const none = PyObject_CallOneArg(torch.increment_version.ptr(), tensor.ptr());
-    if (none == nullptr) throw py::error_already_set();
-    Py_DECREF(none);
+    checked(PyObject_CallOneArg(torch.increment_version.ptr(), tensor.ptr()));
 }
 
 bool tells_at_once(Protocol protocol) {

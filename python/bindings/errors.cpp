@@ -25,11 +25,6 @@ constexpr const char* kClassNames[] = {"TcgemmError",   "InvalidArgument", "Shap
                                        "CudaError",     "TcgemmError"};
 static_assert(std::size(kClassNames) == static_cast<int>(ErrorCode::internal) + 1);
 
-py::object new_reference(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
-
 // What fails on the way is Python's error instead: nothing may be thrown out of a catch block.
 void set_library_error(const Error& error) {
     try {
@@ -37,7 +32,7 @@ void set_library_error(const Error& error) {
             py::reinterpret_borrow<py::object>(classes[static_cast<int>(error.code())]);
         // An environment variable, say, may have bytes that are not UTF-8.
         const std::string_view text = error.what();
-        const py::object instance = type(new_reference(PyUnicode_DecodeUTF8(
+        const py::object instance = type(checked(PyUnicode_DecodeUTF8(
             text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace")));
         if (const auto* cuda = dynamic_cast<const CudaError*>(&error)) {
             instance.attr("status") = cuda->status();
@@ -84,7 +79,7 @@ void set_python_error() {
 
 std::string shown(py::handle value) {
     const py::object bytes =
-        new_reference(PyUnicode_AsEncodedString(py::str(value).ptr(), "utf-8", "backslashreplace"));
+        checked(PyUnicode_AsEncodedString(py::str(value).ptr(), "utf-8", "backslashreplace"));
     return {PyBytes_AS_STRING(bytes.ptr()),
             static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }

@@ -3,6 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "errors.hpp"
+
 namespace tcgemm::python {
 
 // Something of a type, to be asked of its exact instances; other objects are asked by its name.
@@ -17,10 +19,6 @@ class Member {
    protected:
     bool is_own(pybind11::handle instance) const {
         return reinterpret_cast<PyObject*>(Py_TYPE(instance.ptr())) == type_.ptr();
-    }
-    static pybind11::object checked(PyObject* value) {
-        if (value == nullptr) throw pybind11::error_already_set();
-        return pybind11::reinterpret_steal<pybind11::object>(value);
     }
 
     pybind11::object type_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/math.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -10,10 +11,7 @@ namespace {
 
 using std::int64_t;
 
-// Of any extent, also those that the library refuses later.
-int64_t blocks(int64_t extent) {
-    return extent / kScaleBlock + (extent % kScaleBlock != 0 ? 1 : 0);
-}
+int64_t blocks(int64_t extent) { return divide_up(extent, kScaleBlock); }
 
 void check_dtype(const ArrayView& view, const char* what) {
     if (view.dtype == DType::f32) return;

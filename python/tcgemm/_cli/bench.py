@@ -31,7 +31,7 @@ from tcgemm._cli.report import UsageError, progress, read_results
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 # What is shown of a row that ran.
-_SHOWN = {"case", "kernel", "ours", "peers", "peers_refused", "error_over_bound", "kept"}
+_SHOWN = {"kernel", "ours", "peers", "peers_refused", "error_over_bound", "kept"}
 
 EPILOG = """\
 examples:

@@ -74,6 +74,23 @@ struct BlockKernel {
         return stays ? cols / kTileCols * kTileCols : 0;
     }
 
+    // Those `cols`, of some rows. Returns the tile behind theirs.
+    static Lane* tiles_in_place(int rows, std::int64_t cols, int lanes, const Lane* a,
+                                const Lane* b, std::int64_t b_step, Lane* tile, bool first) {
+        if constexpr (kMayStay) {
+            constexpr int kStripCols = kStrip * kTileCols;
+            std::int64_t j = 0;
+            for (; rows == 1 && j + kStripCols <= cols; j += kStripCols, tile += kStrip * kTile) {
+                micro_kernel<S, kBlockLanes, 1, kStrip * S::kVectors, true>(lanes, a, b + j, b_step,
+                                                                            tile, first);
+            }
+            for (; j < cols; j += kTileCols, tile += kTile) {
+                tile_of<true>(rows, kTileCols, lanes, a, b + j, b_step, tile, first);
+            }
+        }
+        return tile;
+    }
+
     static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
         if (scales.data == nullptr) return 1.0f;
         const std::int64_t number = (scales.first + line) / scales.lines_per_scale;
@@ -117,23 +134,10 @@ struct BlockKernel {
                 const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
                 Pack::pack_a(a_lines, i, n, used_rows(n), lane, lanes, a_panel, kBlockLanes);
                 const Lane* panel = b_block;
-                for (std::int64_t j = 0; j < cols; j += kTileCols, tile += kTile) {
+                tile = tiles_in_place(n, in_place, lanes, a_panel, b_data + lane * b.row_stride,
+                                      b.row_stride, tile, lane == 0);
+                for (std::int64_t j = in_place; j < cols; j += kTileCols) {
                     const int m = cols - j < kTileCols ? static_cast<int>(cols - j) : kTileCols;
-                    if constexpr (kMayStay) {
-                        const Lane* const from = b_data + lane * b.row_stride + j;
-                        if (n == 1 && in_place - j >= kStrip * kTileCols) {
-                            micro_kernel<S, kBlockLanes, 1, kStrip * S::kVectors, true>(
-                                lanes, a_panel, from, b.row_stride, tile, lane == 0);
-                            j += (kStrip - 1) * kTileCols;
-                            tile += (kStrip - 1) * kTile;
-                            continue;
-                        }
-                        if (j < in_place) {
-                            tile_of<true>(n, m, lanes, a_panel, from, b.row_stride, tile,
-                                          lane == 0);
-                            continue;
-                        }
-                    }
                     if (kScales && (a.scales.data != nullptr || b.scales.data != nullptr)) {
                         alignas(64) Lane sums[kTile];
                         tile_of(n, m, lanes, a_panel, panel, kTileCols, sums, true);
@@ -142,6 +146,7 @@ struct BlockKernel {
                         tile_of(n, m, lanes, a_panel, panel, kTileCols, tile, lane == 0);
                     }
                     panel += lanes * kTileCols;
+                    tile += kTile;
                 }
             }
         }
