@@ -40,6 +40,18 @@ def test_n01_exact_int_sweep_around_tiles(lab, mode, rng, tile):
                 lab.check(mode, a, b, c, alpha=2, beta=-1, expect="exact", layouts=layouts)
 
 
+def test_n01_few_rows_of_many_weights(lab, mode, rng):
+    """Some hundred rows or columns: tiles of a quarter or half of their columns, in rings of more
+    stages, and pairs of blocks that load the weights together."""
+    shapes = ((136, 64), (264, 256), (320, 200), (500, 136), (392, 1032))
+    for rows, k in shapes[: 1 if lab.family == "host" else None]:
+        for m, n in ((rows, 4096), (4096, rows)):
+            a, b, _ = integers(rng, mode, (m, k), (k, n))
+            for order_a, order_b in itertools.product(("row", "col"), repeat=2):
+                layouts = {"a": Layout(order_a, align=16), "b": Layout(order_b, align=16)}
+                lab.check(mode, a, b, expect="exact", layouts=layouts)
+
+
 def test_b01_guard_bands_behind_k(lab, mode, rng):
     """Aligned rows (columns) of K elements with NaN behind them, where the last k-block reaches."""
     pairs = (("row", "col"), ("row", "row"), ("col", "col"))

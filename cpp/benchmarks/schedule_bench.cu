@@ -226,8 +226,7 @@ int main(int argc, char** argv) {
                     const std::int64_t m = transposed ? shape.n : shape.m,
                                        n = transposed ? shape.m : shape.n;
                     const int width = kernel.tile.block_n;
-                    for (int tile_n = width; is_sm90 && width > 64 && 2 * tile_n > width;
-                         tile_n -= 16) {
+                    for (int tile_n = width; is_sm90 && tile_n >= 64; tile_n -= 16) {
                         Schedule schedule;
                         schedule.transposed = transposed;
                         schedule.tile_n = tile_n < width ? tile_n : 0;
@@ -236,6 +235,9 @@ int main(int argc, char** argv) {
                         }
                         schedule.shares_b = true;
                         if (m > kernel.tile.block_m) schedules.push_back(schedule);
+                        schedule.shares_b = false;
+                        schedule.shares_a = true;
+                        if ((n + tile_n - 1) / tile_n % 2 == 0) schedules.push_back(schedule);
                     }
                     for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 128}) {
                         const double bytes = 4.3 * s * ((m + 255) / 256 * 256.0) *
@@ -254,6 +256,7 @@ int main(int argc, char** argv) {
                            schedule.in_cluster == chosen.in_cluster &&
                            schedule.tile_n == chosen.tile_n &&
                            schedule.shares_b == chosen.shares_b &&
+                           schedule.shares_a == chosen.shares_a &&
                            schedule.transposed == chosen.transposed;
                 };
                 if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
@@ -305,7 +308,10 @@ int main(int argc, char** argv) {
                     const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
                     std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
                                 kernel.name, schedule.in_cluster ? "c" : "", schedule.split_k,
-                                schedule.tile_n, schedule.shares_b ? "p" : "",
+                                schedule.tile_n,
+                                schedule.shares_b   ? "p"
+                                : schedule.shares_a ? "a"
+                                                    : "",
                                 schedule.transposed ? "t" : "", is_chosen(schedule), chosen.cost_us,
                                 rounds[1], flop / rounds[1] * 1e-6, its_error);
                     std::fflush(stdout);

@@ -89,24 +89,24 @@ std::optional<DType> dtype_named(const std::string& name) {
 void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
                   const char* operand) {
     const bool has_own = operand == std::string("a") || operand == std::string("b");
+    const std::string argument = has_own ? std::string(operand) + "_dtype" : "out_dtype";
     if (!view.is_bytes) {
         if (!named || *named == view.dtype) return;
-        throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
-                         (has_own ? std::string(operand) + "_dtype" : "out_dtype") + " is " +
-                         name(*named) + "; leave that away, or pass the bytes of such an array " +
-                         "as uint8");
+        throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " + argument +
+                         " is " + name(*named) + "; leave that away, or pass the bytes of such " +
+                         "an array as uint8");
     }
     if (!named) {
         if (has_own) {
-            throw DTypeError(std::string(operand) + " is uint8; pass gemm() " + operand +
-                             "_dtype=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the " +
-                             "bytes of one, or " + cast_call(type, operand, "float32"));
+            throw DTypeError(std::string(operand) + " is uint8; pass gemm() " + argument +
+                             "=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the bytes " +
+                             "of one, or " + cast_call(type, operand, "float32"));
         }
         refuse_dtype("uint8", type, operand);
     }
     if (size_of(*named) != 1) {
         throw DTypeError(std::string(operand) + " is uint8, which can't be read as " +
-                         name(*named) + "; pass " + operand + "_dtype=\"float8_e4m3fn\", " +
+                         name(*named) + "; pass " + argument + "=\"float8_e4m3fn\", " +
                          "\"float8_e5m2\" or \"int8\", which have one byte");
     }
     view.dtype = *named;

@@ -57,7 +57,8 @@ struct Schedule {
     double cost_us = 0;       // the family's cost model, to compare rows (and see needs.halves)
     bool in_cluster = false;  // the parts of K are the blocks of a cluster: no workspace
     int tile_n = 0;           // columns of a tile, where less than the kernel's
-    bool shares_b = false;  // the blocks of a cluster load B together, however few tiles there are
+    // The blocks of a cluster load B together, however few tiles there are; or A.
+    bool shares_b = false, shares_a = false;
     bool packs_b_k_major = false;  // B, which the plan packs anyway, gets contiguous k
     bool transposed = false;       // the kernel computes D^T = B^T A^T: tiles lie across D
 };

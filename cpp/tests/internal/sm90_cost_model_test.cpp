@@ -8,89 +8,11 @@
 
 #include "../check.hpp"
 #include "core/math.hpp"
-#include "dispatch/registry.hpp"
+#include "sm90_modes.hpp"
 
-using namespace tcgemm;
+using namespace sm90_test;
 
 namespace {
-
-DeviceProperties h200(int sm_count = 132) {
-    DeviceProperties device;
-    device.device = Device::cuda(0);
-    device.name = "H200";
-    device.cc_major = 9;
-    device.sm_count = sm_count;
-    device.clock_khz = 1980000;
-    device.l2_bytes = 60 << 20;
-    return device;
-}
-
-struct Shape {
-    std::int64_t m, n, k, batch = 1;
-};
-
-// A mode of 16-bit elements and the rows that take it.
-struct Mode {
-    DType dtype;
-    Accumulate accumulate;
-    std::vector<const KernelInfo*> rows;
-};
-
-// Row-major operands and a B for all batches; transposed: column-major ones and an A for all. Both
-// are what could be computed as one product with more rows (or columns).
-ValidProblem problem(const Mode& mode, const Shape& shape,
-                     Determinism determinism = Determinism::run_to_run, bool transposed = false) {
-    GemmProblem p;
-    p.m = shape.m;
-    p.n = shape.n;
-    p.k = shape.k;
-    p.accumulate = mode.accumulate;
-    p.determinism = determinism;
-    const auto operand = [&](std::int64_t rows, std::int64_t cols) {
-        return transposed ? Operand::col_major(mode.dtype, std::max<std::int64_t>(rows, 1))
-                          : Operand::row_major(mode.dtype, std::max<std::int64_t>(cols, 1));
-    };
-    p.a = operand(shape.m, shape.k);
-    p.b = operand(shape.k, shape.n);
-    p.c = p.d = operand(shape.m, shape.n);
-    if (shape.batch > 1) {
-        p.batch_rank = 1;
-        p.batch_shape[0] = shape.batch;
-        (transposed ? p.b : p.a).batch_stride[0] = shape.k * (transposed ? shape.n : shape.m);
-        p.c.batch_stride[0] = p.d.batch_stride[0] = shape.m * shape.n;
-    }
-    return ValidProblem::check(p);
-}
-
-std::vector<Mode> modes() {
-    std::vector<Mode> all;
-    for (const RegisteredFamily& family : registered_families()) {
-        if (std::string(family.name) != "sm90_wgmma") continue;
-        for (const DType dtype : {DType::f16, DType::bf16}) {
-            for (const auto accumulate :
-                 {Accumulate::fp32, Accumulate::fp16, Accumulate::promoted}) {
-                if (dtype == DType::bf16 && accumulate == Accumulate::fp16) continue;
-                Mode mode{dtype, accumulate, {}};
-                const ValidProblem any = problem(mode, {64, 64, 64});
-                for (int i = 0; i < family.family->kernel_count; ++i) {
-                    const KernelInfo& row = family.family->kernels[i];
-                    if (row.rejects(any, h200()).empty()) mode.rows.push_back(&row);
-                }
-                all.push_back(mode);
-            }
-        }
-    }
-    return all;
-}
-
-Schedule best(const Mode& mode, const ValidProblem& valid) {
-    Schedule least;
-    for (const KernelInfo* row : mode.rows) {
-        const Schedule schedule = row->schedule(valid, h200());
-        if (row == mode.rows.front() || schedule.cost_us < least.cost_us) least = schedule;
-    }
-    return least;
-}
 
 TEST(each_mode_has_rows_and_each_row_has_one_mode) {
     std::vector<const KernelInfo*> taken;
@@ -259,7 +181,7 @@ TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
                     ++narrow;
                     CHECK_EQ(schedule.split_k, 1);
                     CHECK_EQ(schedule.tile_n % 16, 0);
-                    CHECK(2 * schedule.tile_n > row->tile.block_n);
+                    CHECK(4 * schedule.tile_n >= row->tile.block_n);
                     CHECK(schedule.tile_n < row->tile.block_n);
                 }
                 if (mode.accumulate == Accumulate::fp32) CHECK(narrow > 0);
@@ -270,6 +192,25 @@ TEST(tiles_become_narrower_where_whole_ones_leave_sms_idle) {
             const std::int64_t n = 11 * row->tile.block_n;
             const ValidProblem full = problem(mode, {12 * row->tile.block_m, n, 8192});
             CHECK_EQ(row->schedule(full, h200()).tile_n, 0);
+        }
+    }
+}
+
+// Some hundred rows and thousands of columns: each SM has one narrow tile, and
+// pairs of blocks load the weights together. An even number of tiles lies side by side then.
+TEST(few_rows_of_many_weights_share_them) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        for (const Shape& shape : {Shape{320, 4096, 4096}, Shape{136, 8192, 8192}}) {
+            const Schedule schedule = best(mode, problem(mode, shape));
+            CHECK(schedule.shares_a && !schedule.shares_b && schedule.transposed);
+            CHECK_EQ(schedule.split_k, 1);
+            CHECK_EQ(schedule.tile_n, 80);
+            CHECK_EQ(divide_up(shape.m, schedule.tile_n) % 2, 0);
+        }
+        for (const Shape& shape : {Shape{64, 4096, 4096}, Shape{2048, 2048, 2048},
+                                   Shape{4096, 4096, 4096}, Shape{16, 16, 65536}}) {
+            CHECK(!best(mode, problem(mode, shape)).shares_a);
         }
     }
 }

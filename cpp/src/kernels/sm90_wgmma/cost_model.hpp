@@ -25,6 +25,8 @@ inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
+inline constexpr double kNarrowStore = 0.6;   // saved of the store of columns that are not there
+inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
 inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
 // Of that time for each further read, mostly from L2; where all parts of K are read at once.
@@ -66,11 +68,12 @@ struct Forms {
 
 // What L2 needs for a k-block of a tile, where that is more than the row's times tell: so many rows
 // of A and columns of B, with those that belong to the next tile.
-inline double load_us(int rows, int columns, int cluster, const Forms& forms) {
+inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms) {
     if (!forms.cross_sectors()) return 0;
     const double rate_a = forms.a_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
     const double rate_b = forms.b_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
-    return rows * kRowBytes / rate_a + columns * kRowBytes / rate_b / cluster;
+    return rows * kRowBytes / rate_a / arrangement.cluster_n +
+           columns * kRowBytes / rate_b / arrangement.cluster_m;
 }
 
 // Whether boxes of B lie along n.
@@ -99,13 +102,14 @@ inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const 
 // costs.
 inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
                        const ValidProblem& problem, const Schedule& schedule) {
-    return arrangement.cluster == 1 && arrangement.clusters_m > 1 && schedule.split_k == 1 &&
+    return arrangement.cluster() == 1 && arrangement.clusters_m > 1 && schedule.split_k == 1 &&
            row.tile.block_n >= kLeastPairedN &&
            arrangement.tiles() * problem.batch_count() >= kManyTiles;
 }
 
 // `row` for tiles of `columns`, in a ring like `ring`.
-inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, const Ring& ring) {
+inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, const Ring& ring,
+                        bool shares_a) {
     int width = row.tile.block_n;
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
@@ -113,11 +117,12 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, 
     }
     const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
-    const double loads =
-        static_cast<double>(row.tile.block_m + width) / (row.tile.block_m + row.tile.block_n);
+    const double loads = (row.tile.block_m * (shares_a ? kSharedLoads : 1.0) + width) /
+                         (row.tile.block_m + row.tile.block_n);
     RowInfo narrow = row;
     narrow.tile.block_n = width;
-    narrow.start_us -= (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
+    narrow.start_us -=
+        kNarrowStore * (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
     // The times of rows that don't fit their ring are measured with it.
     const auto no_less = [&](double whole_us, double part) {
         return std::max(whole_us * part, row.fits_ring ? least_us : std::min(whole_us, least_us));
@@ -137,15 +142,15 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                                 chosen, device.sm_count);
     const SplitLayout layout =
         split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
-    const Ring ring = ring_of(of_whole_tiles, arrangement, problem->m, problem->n,
-                              problem.has_block_scales(), blocks, device.sm_count);
-    RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales(), ring);
+    const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
+    const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
+                              along_n ? Major::mn : Major::k, problem.has_block_scales(), blocks,
+                              device.sm_count);
+    RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales(), ring,
+                           arrangement.cluster_n == 2);
     const auto beside =
-        n_is_contiguous(row, problem, chosen)
-            ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step)
-            : 0;
-    const double least_us =
-        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement.cluster, forms);
+        along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
+    const double least_us = load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
     const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns);
     row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
     row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(least_us, clipping_us));
@@ -204,14 +209,14 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const bool at_once = tiles <= slots && !chosen.in_cluster;
         return 1 + (at_once ? kAtOnce : kAgain) * static_cast<double>(reads - 1);
     };
-    const double bytes = a_bytes * again(a_bytes, arrangement.tiles_n) +
+    const double bytes = a_bytes * again(a_bytes, arrangement.clusters_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
                              (1 + kAgain * beside / arrangement.n_step) +
                          size_of(problem->d.dtype) * m * n * batch;
     double memory_us = bytes / kBytesPerUs;
     if (chosen.split_k == 1) {
         memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
-        if (arrangement.cluster == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
+        if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
     }
     Schedule schedule = chosen;
     if (tiles > kMaxTiles) {
@@ -244,6 +249,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
                                    std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
+        // Operands that L2 does not hold push partial sums out of it.
+        if (a_bytes + b_bytes > l2_bytes) {
+            schedule.cost_us += tiles * sums * sizeof(float) / kBytesPerUs;
+        }
         schedule.cost_us +=
             kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
             row.blocks_per_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
@@ -284,13 +293,13 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     const Arrangement whole = arrange(row, problem, device, form);
     const std::int64_t slots =
         std::max<std::int64_t>(std::int64_t{device.sm_count} * row.blocks_per_sm, 1);
-    const std::int64_t rows = whole.clusters_m * whole.cluster * problem.batch_count();
-    const std::int64_t waves = divide_up(rows * whole.tiles_n, slots);
+    const std::int64_t rows = whole.tiles_m() * problem.batch_count();
+    const std::int64_t waves = divide_up(rows * whole.tiles_n(), slots);
     // Boxes along n begin at lines of L2, or amid them where pairs of blocks load them together.
     const bool along_n = n_is_contiguous(row, problem, form);
     Schedule pairs = form;
     pairs.shares_b = true;
-    const bool can_share = arrange(row, problem, device, pairs).cluster == 2;
+    const bool can_share = arrange(row, problem, device, pairs).cluster_m == 2;
     const std::int64_t step = problem.has_block_scales() ? scaled_width_step(row.tile.block_n)
                               : !along_n                 ? kWidthStep
                               : can_share                ? kBoxMn / 2
@@ -301,18 +310,27 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         return n >= row.least_n && n < whole.n_step ? static_cast<int>(n) : 0;
     };
     for (const std::int64_t columns :
-         {whole.tiles_n, waves * slots / rows, (waves + 1) * slots / rows}) {
+         {whole.tiles_n(), waves * slots / rows, (waves + 1) * slots / rows}) {
         Schedule candidate = form;
         candidate.tile_n = narrower_n(columns);
         candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
         if (candidate.tile_n > 0 && best.split_k == 1) consider(candidate);
+        // Most of what tiles of half a width or less load is A: pairs of columns load it together.
+        candidate.tile_n = narrower_n(std::max<std::int64_t>(columns / 2 * 2, 2));
+        candidate.shares_a = true;
+        candidate.shares_b = false;
+        const bool is_narrow = candidate.tile_n > 0 && 2 * candidate.tile_n <= row.tile.block_n;
+        if (is_narrow && !along_n && best.split_k == 1 &&
+            arrange(row, problem, device, candidate).band() == 1) {
+            consider(candidate);
+        }
     }
     if (!row.splits || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
         Schedule candidate = form;
-        candidate.tile_n = narrower_n(whole.tiles_n);
+        candidate.tile_n = narrower_n(whole.tiles_n());
         candidate.split_k = static_cast<int>(parts);
         candidate.in_cluster = in_cluster;
         if (parts >= 2 && parts <= longest) consider(candidate);

@@ -3,7 +3,6 @@
 // Where the copy engine stores, StoreWarp takes it from there, and brings C into the same memory.
 #pragma once
 
-#include "core/math.hpp"
 #include "kernels/device/ptx/tma.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/row_store.cuh"

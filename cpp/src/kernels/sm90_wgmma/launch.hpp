@@ -54,13 +54,22 @@ inline constexpr std::int64_t kMaxTiles = 0x7fffffff;
 // How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
 // was chosen counts: the parts of K and the columns of tiles.
 struct Arrangement {
-    int cluster = 1;                   // blocks along M that share B
-    std::int64_t clusters_m, tiles_n;  // of a matrix
-    int n_step;                        // columns from tile to tile
+    int cluster_m = 1, cluster_n = 1;     // blocks that share B; or A
+    std::int64_t clusters_m, clusters_n;  // of a matrix
+    int n_step;                           // columns from tile to tile
     std::int64_t k_blocks;
 
-    std::int64_t tiles() const {  // of a matrix; some may lie behind it
-        return clusters_m * cluster * tiles_n;
+    int cluster() const { return cluster_m * cluster_n; }
+    // Of a matrix; some may lie behind it.
+    std::int64_t tiles_m() const { return clusters_m * cluster_m; }
+    std::int64_t tiles_n() const { return clusters_n * cluster_n; }
+    std::int64_t tiles() const { return tiles_m() * tiles_n(); }
+    // Rows of clusters that blocks walk together (TileScheduler). Where there are few columns, one:
+    // L2 is asked for a tile of A by blocks side by side then, as otherwise for one of B, and
+    // serves them at once.
+    std::int64_t band() const {
+        constexpr int kBand = 8;
+        return clusters_n <= kBand && clusters_m > clusters_n ? 1 : kBand;
     }
 };
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -93,8 +102,10 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.
 // With room for scales of blocks where the product has such, and where whole tiles may have them.
-Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
-             bool has_block_scales, std::int64_t blocks, int sm_count);
+// The blocks of a cluster that split K meet in whole tiles.
+Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
+             std::int64_t m, std::int64_t n, Major b_major, bool has_block_scales,
+             std::int64_t blocks, int sm_count);
 
 struct Prepared {
     Params params;

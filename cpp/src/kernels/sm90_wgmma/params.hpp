@@ -87,7 +87,8 @@ struct Params {
     int k_blocks = 0;
     int n_step = 0;           // columns of D from tile to tile: block_n, or less
     int width = 0;            // the most that a tile has
-    int cluster_log2 = 0;     // 1: two blocks along M share B
+    int cluster_log2 = 0;     // 1: two blocks along M share B,
+    bool shares_a = false;    // or two along N share A
     unsigned work_count = 0;  // scheduler.count()
     Store store = Store::elements;
     int item_log2;  // bytes of D's elements

@@ -167,9 +167,10 @@ class WorkList {
         const Scheduler& scheduler = params_.scheduler;
         const device::Tile tile = scheduler.tile(index);
         Work work;
-        const int tile_m = (tile.m << params_.cluster_log2) + rank_;
-        work.m = tile_m * Policy::kBlockM;
-        work.n = tile.n * params_.n_step;
+        const int along_n = params_.shares_a ? params_.cluster_log2 : 0;
+        const int along_m = params_.cluster_log2 - along_n;
+        work.m = ((tile.m << along_m) + (rank_ & along_m)) * Policy::kBlockM;
+        work.n = ((tile.n << along_n) + (rank_ & along_n)) * params_.n_step;
         work.n_end = min(static_cast<int>(params_.args.n), work.n + params_.n_step);
         auto batch = static_cast<unsigned>(tile.slice);
         work.part = 0;

@@ -108,7 +108,6 @@ struct Policy {
     static constexpr int kStages =
         ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
-    static_assert(!kFitsRing || !Row::pairs);  // ClusterSplit has room in a whole ring
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;

@@ -10,8 +10,6 @@
 namespace tcgemm::sm90_wgmma {
 namespace {
 
-// Clusters in a band of tiles that blocks walk together (TileScheduler).
-constexpr int kBandClusters = 8;
 constexpr std::int64_t kFlagsAlignment = 256;  // bytes
 
 // Differs from launch to launch, and from what a workspace may hold otherwise.
@@ -166,18 +164,18 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     Arrangement result;
     result.k_blocks = divide_up(k, tile.block_k);
     result.n_step = schedule.tile_n > 0 ? schedule.tile_n : tile.block_n;
-    result.tiles_n = divide_up(n, result.n_step);
-    const std::int64_t tiles = tiles_m * result.tiles_n * batches;
+    std::int64_t tiles_n = divide_up(n, result.n_step);
+    const std::int64_t tiles = tiles_m * tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
     // an H200 it gains 1 to 18 % where blocks go through many tiles, and up to 15 % where two rows
     // of tiles wait for B from memory; elsewhere it loses up to 2 %, and up to 26 % where K is
     // split. `shares_b`: the cost model finds that it gains.
     const bool has_pairs = tiles_m % 2 == 0;
-    const bool gains = schedule.split_k > 1  ? false
-                       : schedule.shares_b   ? tiles_m > 1
+    const bool gains = schedule.split_k > 1 || schedule.shares_a ? false
+                       : schedule.shares_b                       ? tiles_m > 1
                        : tiles >= kManyTiles ? has_pairs
                                              : tiles_m == 2 && tile.block_m == kMmaM;
-    if (gains && tile.block_n >= kLeastPairedN) result.cluster = 2;
+    if (gains && tile.block_n >= kLeastPairedN) result.cluster_m = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
     if (m <= kMmaM && batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
@@ -189,26 +187,31 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
         const std::int64_t columns = round_up(std::max(even, divide_up(m, 2)), step);
         result.n_step = static_cast<int>(std::min<std::int64_t>(tile.block_n, columns));
-        result.tiles_n = divide_up(n, result.n_step);
+        tiles_n = divide_up(n, result.n_step);
     }
-    result.clusters_m = divide_up(tiles_m, result.cluster);
+    if (schedule.shares_a && schedule.split_k == 1 && tiles_n % 2 == 0) result.cluster_n = 2;
+    result.clusters_m = divide_up(tiles_m, result.cluster_m);
+    result.clusters_n = divide_up(tiles_n, result.cluster_n);
     return result;
 }
 
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
                              std::int64_t batches, const Schedule& schedule, int sm_count) {
-    const int cluster = arrangement.cluster;
+    const int cluster = arrangement.cluster();
     const std::int64_t parts = arrangement.tiles() * batches * schedule.split_k;
     if (schedule.in_cluster) return parts;
     return std::min(parts, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
 }
 
-Ring ring_of(const RowInfo& row, const Arrangement& arrangement, std::int64_t m, std::int64_t n,
-             bool has_block_scales, std::int64_t blocks, int sm_count) {
+Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
+             std::int64_t m, std::int64_t n, Major b_major, bool has_block_scales,
+             std::int64_t blocks, int sm_count) {
     int rows = row.tile.block_m, columns = row.tile.block_n, on_sm = row.blocks_per_sm;
-    if (row.fits_ring) {
-        rows = boxed(m, rows, 1);
-        columns = boxed(n, arrangement.n_step, arrangement.cluster);
+    if (row.fits_ring && !schedule.in_cluster) {
+        // A of any layout comes in whole boxes, B along n too.
+        if (!row.any_major()) rows = boxed(m, rows, 1);
+        columns = b_major == Major::mn ? static_cast<int>(round_up(arrangement.n_step, kBoxMn))
+                                       : boxed(n, arrangement.n_step, arrangement.cluster_m);
         if (blocks <= sm_count) on_sm = 1;
     }
     Ring ring;
@@ -252,24 +255,26 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     Params& params = prepared.params;
     const Arrangement arrangement = arrange(row, args.m, args.n, args.k, args.batch.count,
                                             params.has_block_scales, schedule, sm_count);
-    const int cluster = arrangement.cluster;
-    params.cluster_log2 = cluster == 2 ? 1 : 0;
+    params.cluster_log2 = arrangement.cluster() == 2 ? 1 : 0;
+    params.shares_a = arrangement.cluster_n == 2;
     params.k_blocks = static_cast<int>(arrangement.k_blocks);
     params.n_step = arrangement.n_step;
     params.width = static_cast<int>(std::min<std::int64_t>(args.n, params.n_step));
     const bool one_stage = arrangement.k_blocks <= row.stage_blocks;
     plan_loads(args, args.a, a_major, args.m, args.a.row_stride, args.a.col_stride, tile.block_m,
-               tile.block_k, 1, one_stage, params.load_a, params.a, params.a_rest);
+               tile.block_k, arrangement.cluster_n, one_stage, params.load_a, params.a,
+               params.a_rest);
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
-               tile.block_k, cluster, one_stage, params.load_b, params.b, params.b_rest);
+               tile.block_k, arrangement.cluster_m, one_stage, params.load_b, params.b,
+               params.b_rest);
     params.split.count = parts;
     params.split.blocks = params.k_blocks / parts;
     params.split.longer = params.k_blocks % parts;
     params.split.in_cluster = schedule.in_cluster;
     plan_stores(args, schedule.transposed, params);
 
-    params.scheduler = {arrangement.clusters_m, arrangement.tiles_n, args.batch.count * parts,
-                        kBandClusters};
+    params.scheduler = {arrangement.clusters_m, arrangement.clusters_n, args.batch.count * parts,
+                        arrangement.band()};
     params.by_parts = device::FastDivisor(parts);
     for (int dim = 0; dim < args.batch.rank; ++dim) {
         params.by_batch[dim] = device::FastDivisor(args.batch.extent[dim]);
@@ -279,8 +284,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     const std::int64_t blocks =
         launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
-    params.ring =
-        ring_of(row, arrangement, args.m, args.n, params.has_block_scales, blocks, sm_count);
+    params.ring = ring_of(row, arrangement, schedule, args.m, args.n, b_major,
+                          params.has_block_scales, blocks, sm_count);
     const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule, blocks);
     if (layout.shares > 0) {
         KSplit& split = params.split;

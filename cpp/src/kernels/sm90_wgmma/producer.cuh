@@ -21,18 +21,23 @@ class Producer {
             ptx::prefetch_tensor_map(&params_.a);
             ptx::prefetch_tensor_map(&params_.b);
         }
-        params_.cluster_log2 > 0 ? fill<true>(meet) : fill<false>(meet);
+        if (params_.cluster_log2 == 0) {
+            fill<1, 1>(meet);
+        } else {
+            params_.shares_a ? fill<2, 1>(meet) : fill<1, 2>(meet);
+        }
     }
 
    private:
     __device__ static bool is_first_lane() { return threadIdx.x % 32 == 0; }
 
-    // kShared: the two blocks of a cluster load each a half of B, for both.
-    template <bool kShared, class Meet>
+    // Of A and of B: a half each where the two blocks of a cluster load it for both.
+    template <int kSharesA, int kSharesB, class Meet>
     __device__ __forceinline__ void fill(const Meet& meet) {
         WorkList<Policy> list(params_);
-        TileLoads<kShared> tile(params_, list.decode(list.next()));  // a block has one at least
-        if (is_first_lane()) {  // of the last tile they may be others
+        using Loads = TileLoads<kSharesA, kSharesB>;
+        Loads tile(params_, list.decode(list.next()));  // a block has one at least
+        if (is_first_lane()) {                          // of the last tile they may be others
             ptx::prefetch_tensor_map(tile.a.map);
             ptx::prefetch_tensor_map(tile.b.map);
         }
@@ -67,9 +72,9 @@ class Producer {
                 }
             }
             if (!list.has_next()) break;
-            tile = TileLoads<kShared>(params_, list.decode(list.next()));
+            tile = Loads(params_, list.decode(list.next()));
         }
-        if constexpr (kShared) {
+        if constexpr (kSharesA * kSharesB > 1) {
             // A block may not end while its neighbour writes to it or arrives at its barriers.
             for (int i = 0; i < shared_.stages(); ++i, at_.advance(shared_)) {
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
@@ -125,19 +130,24 @@ class Producer {
     };
 
     // Where the boxes of a tile lie.
-    template <bool kShared>
+    template <int kSharesA, int kSharesB>
     struct TileLoads {
         Work work;
-        Load<Policy::a_major, Policy::kBlockM, 1> a;
-        Load<Policy::b_major, Policy::kBlockN, kShared ? 2 : 1> b;
+        Load<Policy::a_major, Policy::kBlockM, kSharesA> a;
+        Load<Policy::b_major, Policy::kBlockN, kSharesB> b;
 
         __device__ __forceinline__ TileLoads(const Params& params, const Work& its_work)
             : work(its_work),
               a(params.a, params.a_rest, params.load_a, static_cast<int>(params.args.m) - work.m,
-                0),
-              b(params.b, params.b_rest, params.load_b, work.n_end - work.n,
-                kShared ? static_cast<int>(ptx::cluster_rank()) : 0) {}
+                my_share<kSharesA>()),
+              b(params.b, params.b_rest, params.load_b, work.n_end - work.n, my_share<kSharesB>()) {
+        }
     };
+
+    template <int kShares>
+    __device__ __forceinline__ static int my_share() {
+        return kShares > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
+    }
 
     const Params& params_;
     SharedMemory<Policy> shared_;

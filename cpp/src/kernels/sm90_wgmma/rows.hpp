@@ -20,7 +20,7 @@ namespace tcgemm::sm90_wgmma {
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
     ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
     ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.365, 0.6)             \
-    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.23, 0.245, 0.7)              \
+    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.18, 0.245, 0.7)              \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
     ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
@@ -79,16 +79,19 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
         /* Or over the two blocks of a cluster. */                                                 \
         static constexpr bool pairs = any_major;                                                   \
-        /* They are for few rows too: what those leave of shared memory holds further stages. */   \
-        static constexpr bool fits_ring = splits && !any_major;                                    \
-        /* Half a tile or less: the next smaller tile is for that, where there is one. */          \
+        /* Small tiles of contiguous k are for few rows too, large 16-bit ones become narrower: */ \
+        /* what that leaves of shared memory holds further stages. */                              \
+        static constexpr bool few_rows = splits && !any_major;                                     \
+        static constexpr bool fits_ring = few_rows || (any_major && block_n > 128);                \
+        /* A quarter of those. Otherwise half or less is for the next smaller tile, if any. */     \
         static constexpr int least_n =                                                             \
-            fits_ring ? 32                                                                         \
+            few_rows ? 32                                                                          \
             : block_n <= 128 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
                 ? block_n                                                                          \
-                : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                            \
+            : any_major ? block_n / 4 / kWidthStep * kWidthStep                                    \
+                        : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                    \
         /* Columns that do not exist cost time where they are promoted, or many. */                \
-        static constexpr bool by_steps = promotes || !fits_ring;                                   \
+        static constexpr bool by_steps = promotes || !few_rows;                                    \
         static constexpr bool scales = sizeof(A) == 1;                                             \
         static constexpr bool block_scales = scales && promotes;                                   \
         static constexpr int consumers = consumer_count, blocks_per_sm = blocks;                   \
