@@ -222,7 +222,7 @@ TEST(an_odd_number_of_rows_of_many_tiles_is_loaded_in_pairs) {
         CHECK(best(mode, problem(mode, {8193, 8192, 8192})).shares_b);
         CHECK(
             !best(mode, problem(mode, {8192, 8192, 8192})).shares_b);  // pairs without being asked
-        CHECK(!best(mode, problem(mode, {1025, 1024, 1024})).shares_b);  // few tiles
+        CHECK(!best(mode, problem(mode, {1025, 3072, 1024})).shares_b);  // few tiles
     }
 }
 
@@ -381,10 +381,10 @@ TEST(tiles_lie_across_d_where_that_is_cheaper) {
         for (const std::int64_t m : {136, 200, 264, 320}) {
             const Schedule schedule = best(mode, problem(mode, {m, 8192, 8192}));
             CHECK(schedule.transposed);
-            // As cheap as the transposed product, whose tiles lie along D then.
+            // No dearer than as many columns, of whose B boxes of 64 columns are loaded.
             const Schedule turned = best(mode, problem(mode, {8192, m, 8192}));
             CHECK(!turned.transposed);
-            CHECK(std::abs(schedule.cost_us - turned.cost_us) < 0.2 * turned.cost_us);
+            CHECK(schedule.cost_us <= turned.cost_us);
         }
         // As cheap either way: B, which is larger, is read half as often.
         CHECK(best(mode, problem(mode, {200, 4096, 4096})).transposed);

@@ -249,10 +249,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
                                    std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
-        // Operands that L2 does not hold push partial sums out of it.
-        if (a_bytes + b_bytes > l2_bytes) {
-            schedule.cost_us += tiles * sums * sizeof(float) / kBytesPerUs;
-        }
         schedule.cost_us +=
             kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
             row.blocks_per_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
@@ -304,10 +300,11 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                               : !along_n                 ? kWidthStep
                               : can_share                ? kBoxMn / 2
                                                          : kBoxMn;
-    // Of so many columns of them; 0: they would not be narrower, or too narrow.
+    // Of so many columns of them; 0: they would not be narrower.
     const auto narrower_n = [&](std::int64_t columns) {
-        const std::int64_t n = round_up(divide_up(problem->n, columns), step);
-        return n >= row.least_n && n < whole.n_step ? static_cast<int>(n) : 0;
+        const std::int64_t even = divide_up(problem->n, columns);
+        const std::int64_t n = round_up(std::max<std::int64_t>(even, row.least_n), step);
+        return n < whole.n_step ? static_cast<int>(n) : 0;
     };
     for (const std::int64_t columns :
          {whole.tiles_n(), waves * slots / rows, (waves + 1) * slots / rows}) {
