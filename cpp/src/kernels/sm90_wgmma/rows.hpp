@@ -82,7 +82,8 @@ namespace tcgemm::sm90_wgmma {
         /* Small tiles of contiguous k are for few rows too, large 16-bit ones become narrower: */ \
         /* what that leaves of shared memory holds further stages. */                              \
         static constexpr bool few_rows = splits && !any_major;                                     \
-        static constexpr bool fits_ring = few_rows || (any_major && block_n > 128);                \
+        /* Loops that promote lose a tenth to a ring whose size is not known before. */            \
+        static constexpr bool fits_ring = few_rows || (any_major && block_n > 128 && !promotes);   \
         /* A quarter of those. Otherwise half or less is for the next smaller tile, if any. */     \
         static constexpr int least_n =                                                             \
             few_rows ? 32                                                                          \
