@@ -25,7 +25,8 @@ inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
-inline constexpr double kNarrowStore = 0.6;   // saved of the store of columns that are not there
+// Saved of the store of columns that are not there, of 16-bit rows (of others all).
+inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
 inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
@@ -121,8 +122,8 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, 
                          (row.tile.block_m + row.tile.block_n);
     RowInfo narrow = row;
     narrow.tile.block_n = width;
-    narrow.start_us -=
-        kNarrowStore * (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
+    const double saved = row.any_major() ? kNarrowStore : 1;
+    narrow.start_us -= saved * (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
     // The times of rows that don't fit their ring are measured with it.
     const auto no_less = [&](double whole_us, double part) {
         return std::max(whole_us * part, row.fits_ring ? least_us : std::min(whole_us, least_us));
