@@ -52,6 +52,16 @@ def test_n01_few_rows_of_many_weights(lab, mode, rng):
                 lab.check(mode, a, b, expect="exact", layouts=layouts)
 
 
+def test_n01_many_tiles_of_odd_k(lab, mode, rng):
+    """More tiles than multiprocessors, of one, three and five k-blocks of 64 to 128 elements: a
+    tile's first stage is not always the same one."""
+    for m, k in ((60, 120), (64, 320), (64, 384), (60, 600)):
+        batch = 4 if lab.family == "host" else 600
+        a, b, _ = integers(rng, mode, (batch, m, k), (batch, k, 100))
+        layouts = {"a": Layout(align=16), "b": Layout("col", align=16)}
+        lab.check(mode, a, b, expect="exact", layouts=layouts)
+
+
 def test_b01_guard_bands_behind_k(lab, mode, rng):
     """Aligned rows (columns) of K elements with NaN behind them, where the last k-block reaches."""
     pairs = (("row", "col"), ("row", "row"), ("col", "col"))

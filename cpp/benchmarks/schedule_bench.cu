@@ -7,9 +7,11 @@
 // A split of c2: two blocks of a cluster. Behind the columns of a tile p: pairs of blocks share B,
 // t: tiles lie across D. The error: the largest difference from what the first
 // row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. The
-// dtypes are f16, bf16 and f64; f16:f32 is FP32 output.
+// dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt) and i8 (nt); f16:f32 is FP32 output,
+// f16+promoted and e4m3+fast are other ways to sum.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -71,10 +73,13 @@ DType dtype_named(const std::string& name) {
     if (name == "f16") return DType::f16;
     if (name == "bf16") return DType::bf16;
     if (name == "f64") return DType::f64;
-    std::fprintf(stderr,
-                 "schedule_bench: DTYPE is %s; it must be f16, bf16 or f64, with :f32 behind it "
-                 "for FP32 output\n",
-                 name.c_str());
+    if (name == "e4m3") return DType::e4m3;
+    if (name == "i8") return DType::i8;
+    std::fprintf(
+        stderr,
+        "schedule_bench: DTYPE is %s; it must be f16, bf16, f64, e4m3 or i8, with :f32 behind "
+        "it for FP32 output, +promoted or +fast for other sums\n",
+        name.c_str());
     std::exit(1);
 }
 
@@ -91,6 +96,18 @@ Shape parse(const char* text) {
     if (*end == '/') shape.batch = std::strtoll(end + 1, &end, 10);
     return shape;
 }
+
+// A kernel with a schedule, and how long it took in each round.
+struct Candidate {
+    const char* kernel;
+    Schedule schedule;
+    bool is_chosen;
+    double model_us;
+    float error;
+    int times;  // launches of the graph
+    cudaGraphExec_t graph;
+    std::vector<double> us;
+};
 
 MatrixView view(void* data, DType dtype, char layout, std::int64_t rows, std::int64_t cols) {
     MatrixView result;
@@ -117,10 +134,14 @@ int main(int argc, char** argv) {
     if (argc < 5)
         return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
     const std::string family = argv[1], dtypes = argv[2], layout = argv[3];
-    const std::size_t colon = dtypes.find(':');
-    const bool to_f32 = colon != std::string::npos && dtypes.substr(colon) == ":f32";
-    const DType dtype = dtype_named(to_f32 ? dtypes.substr(0, colon) : dtypes);
-    const DType result = to_f32 ? DType::f32 : dtype;
+    const bool to_f32 = dtypes.find(":f32") != std::string::npos;
+    const bool promoted = dtypes.find("+promoted") != std::string::npos;
+    const bool fast = dtypes.find("+fast") != std::string::npos;
+    const DType dtype = dtype_named(dtypes.substr(0, dtypes.find_first_of(":+")));
+    const DType result = to_f32                 ? DType::f32
+                         : dtype == DType::e4m3 ? DType::bf16
+                         : dtype == DType::i8   ? DType::i32
+                                                : dtype;
     const int item = size_of(dtype);
     const DeviceProperties& device = properties(Device::cuda(0));
     constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
@@ -135,6 +156,10 @@ int main(int argc, char** argv) {
         fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
     } else if (dtype == DType::f64) {
         fill<<<1024, 256>>>(reinterpret_cast<double*>(pool), kPool / item);
+    } else if (dtype == DType::i8) {
+        fill<<<1024, 256>>>(reinterpret_cast<std::int8_t*>(pool), kPool / item);
+    } else if (dtype == DType::e4m3) {
+        fill<<<1024, 256>>>(reinterpret_cast<__nv_fp8_e4m3*>(pool), kPool / item);
     } else {
         fill<<<1024, 256>>>(reinterpret_cast<__half*>(pool), kPool / item);
     }
@@ -152,11 +177,13 @@ int main(int argc, char** argv) {
         problem.m = shape.m;
         problem.n = shape.n;
         problem.k = shape.k;
+        if (promoted) problem.accumulate = Accumulate::promoted;
+        if (fast) problem.accumulate = Accumulate::fast;
         problem.batch_rank = 1;
         problem.batch_shape[0] = shape.batch;
         const std::int64_t size_a = shape.m * shape.k * shape.batch,
                            size_b = shape.k * shape.n * shape.batch;
-        const std::int64_t set = (size_a + size_b + 127) / 64 * 64;  // elements
+        const std::int64_t set = (size_a + size_b + 511) / 256 * 256;  // elements
         const int sets = static_cast<int>(std::clamp<std::int64_t>(
             std::min<std::int64_t>(kPool / item / set, (128ll << 20) / (set * item) + 1), 1, 64));
         GemmArgs args;
@@ -193,6 +220,8 @@ int main(int argc, char** argv) {
                 compare_as(static_cast<float*>(nullptr));
             } else if (result == DType::bf16) {
                 compare_as(static_cast<__nv_bfloat16*>(nullptr));
+            } else if (result == DType::i32) {
+                compare_as(static_cast<std::int32_t*>(nullptr));
             } else if (result == DType::f64) {
                 compare_as(static_cast<double*>(nullptr));
             } else {
@@ -204,6 +233,16 @@ int main(int argc, char** argv) {
             std::memcpy(&size, &difference->size, sizeof(size));
             return error / size;
         };
+        const auto timed = [&](cudaGraphExec_t graph, int times) {
+            CHECK(cudaEventRecord(start, stream));
+            CHECK(cudaGraphLaunch(graph, stream));
+            CHECK(cudaEventRecord(stop, stream));
+            CHECK(cudaEventSynchronize(stop));
+            float ms = 0;
+            CHECK(cudaEventElapsedTime(&ms, start, stop));
+            return 1e3 * ms / times;
+        };
+        std::vector<Candidate> candidates;
         for (const RegisteredFamily& entry : registered_families()) {
             if (family != entry.name) continue;
             for (int row = 0; row < entry.family->kernel_count; ++row) {
@@ -222,7 +261,7 @@ int main(int argc, char** argv) {
                     schedules.push_back(schedule);
                 };
                 for (const bool transposed : {false, true}) {
-                    if (transposed && (!is_sm90 || size_of(result) != 2)) continue;
+                    if (transposed && (!is_sm90 || item != 2 || size_of(result) != 2)) continue;
                     const std::int64_t m = transposed ? shape.n : shape.m,
                                        n = transposed ? shape.m : shape.n;
                     const int width = kernel.tile.block_n;
@@ -249,7 +288,7 @@ int main(int argc, char** argv) {
                             blocks <= 2 * device.sm_count)
                             add(s, false, transposed);
                     }
-                    if (is_sm90 && shape.k >= 256) add(2, true, transposed);
+                    if (is_sm90 && item == 2 && shape.k >= 256) add(2, true, transposed);
                 }
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
@@ -267,7 +306,7 @@ int main(int argc, char** argv) {
                     const auto run = [&](int times) {
                         for (int i = 0; i < times; ++i) {
                             args.a.data = pool + next * set * item;
-                            args.b.data = pool + (next * set + (size_a + 63) / 64 * 64) * item;
+                            args.b.data = pool + (next * set + (size_a + 255) / 256 * 256) * item;
                             next = (next + 1) % sets;
                             kernel.launch(args, schedule, stream);
                         }
@@ -283,15 +322,6 @@ int main(int argc, char** argv) {
                         CHECK(cudaGraphDestroy(graph));
                         return executable;
                     };
-                    const auto timed = [&](cudaGraphExec_t graph, int times) {
-                        CHECK(cudaEventRecord(start, stream));
-                        CHECK(cudaGraphLaunch(graph, stream));
-                        CHECK(cudaEventRecord(stop, stream));
-                        CHECK(cudaEventSynchronize(stop));
-                        float ms = 0;
-                        CHECK(cudaEventElapsedTime(&ms, start, stop));
-                        return 1e3 * ms / times;
-                    };
                     CHECK(cudaMemsetAsync(output, 0xff, d_count * size_of(result), stream));
                     run(1);
                     const float its_error = error();
@@ -300,24 +330,36 @@ int main(int argc, char** argv) {
                     const double guess = timed(graph, 3);
                     CHECK(cudaGraphExecDestroy(graph));
                     const int times = static_cast<int>(std::clamp(3000.0 / guess, 3.0, 400.0));
-                    graph = captured(times);
-                    std::vector<double> rounds;
-                    for (int i = 0; i < 4; ++i) rounds.push_back(timed(graph, times));
-                    CHECK(cudaGraphExecDestroy(graph));
-                    std::sort(rounds.begin(), rounds.end());
-                    const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
-                    std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg],
-                                kernel.name, schedule.in_cluster ? "c" : "", schedule.split_k,
-                                schedule.tile_n,
-                                schedule.shares_b   ? "p"
-                                : schedule.shares_a ? "a"
-                                                    : "",
-                                schedule.transposed ? "t" : "", is_chosen(schedule), chosen.cost_us,
-                                rounds[1], flop / rounds[1] * 1e-6, its_error);
-                    std::fflush(stdout);
+                    candidates.push_back({kernel.name,
+                                          schedule,
+                                          is_chosen(schedule),
+                                          chosen.cost_us,
+                                          its_error,
+                                          times,
+                                          captured(times),
+                                          {}});
                 }
             }
         }
+        // In turns: the clock follows what ran before.
+        for (int round = 0; round < 5; ++round) {
+            for (Candidate& its : candidates) its.us.push_back(timed(its.graph, its.times));
+        }
+        for (Candidate& its : candidates) {
+            CHECK(cudaGraphExecDestroy(its.graph));
+            std::sort(its.us.begin(), its.us.end());
+            const double us = its.us[its.us.size() / 2];
+            const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
+            const Schedule& schedule = its.schedule;
+            std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg], its.kernel,
+                        schedule.in_cluster ? "c" : "", schedule.split_k, schedule.tile_n,
+                        schedule.shares_b   ? "p"
+                        : schedule.shares_a ? "a"
+                                            : "",
+                        schedule.transposed ? "t" : "", its.is_chosen, its.model_us, us,
+                        flop / us * 1e-6, its.error);
+        }
+        std::fflush(stdout);
     }
     return 0;
 }

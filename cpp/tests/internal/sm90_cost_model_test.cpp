@@ -112,7 +112,63 @@ TEST(no_schedule_has_more_tiles_than_are_counted) {
     }
 }
 
-// Elements that have no other layout: INT8, TF32 and FP8, promoted and fast.
+// Elements that have no other layout than contiguous k.
+GemmProblem k_major_product(DType operand, DType result, Accumulate accumulate, Shape shape) {
+    GemmProblem p;
+    p.m = shape.m;
+    p.n = shape.n;
+    p.k = shape.k;
+    p.a = Operand::row_major(operand, p.k);
+    p.b = Operand::col_major(operand, p.k);
+    p.c = p.d = Operand::row_major(result, p.n);
+    p.accumulate = accumulate;
+    if (operand == DType::f32) p.precision = Precision::tf32;
+    return p;
+}
+
+// Of all rows that take the product.
+Schedule best_row(const GemmProblem& product) {
+    const ValidProblem valid = ValidProblem::check(product);
+    Mode mode{};
+    for (const RegisteredFamily& family : registered_families()) {
+        if (std::string(family.name) != "sm90_wgmma") continue;
+        for (int i = 0; i < family.family->kernel_count; ++i) {
+            const KernelInfo& row = family.family->kernels[i];
+            if (row.rejects(valid, h200()).empty()) mode.rows.push_back(&row);
+        }
+    }
+    return best(mode, valid);
+}
+
+// The blocks that computed the parts of a small tile all add some of it up.
+TEST(many_blocks_add_up_a_small_tile) {
+    for (const Mode& mode : modes()) {
+        const ValidProblem valid = problem(mode, {64, 64, 65536});
+        for (const KernelInfo* row : mode.rows) {
+            const Schedule schedule = row->schedule(valid, h200());
+            if (schedule.split_k <= 16) continue;
+            const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
+            const std::int64_t flags =
+                static_cast<std::int64_t>(schedule.workspace_bytes) - schedule.split_k * tile * 4;
+            const std::int64_t pieces = tile / 128;  // of a warp
+            const std::int64_t most = std::min<std::int64_t>(pieces, schedule.split_k);
+            CHECK(flags / (8 * schedule.split_k) >= most / 2);  // a flag for each share of a part
+        }
+    }
+}
+
+// The store of a tile narrower than a box is cut: those of 32 columns that fill the SMs lose to 64.
+TEST(few_rows_of_fp8_have_tiles_of_whole_boxes) {
+    if (modes().empty()) return;
+    for (const std::int64_t m : {1, 16, 64}) {
+        for (const std::int64_t size : {2048, 4096}) {
+            const GemmProblem p =
+                k_major_product(DType::e4m3, DType::bf16, Accumulate::fast, {m, size, size});
+            CHECK_EQ(best_row(p).tile_n, 64);
+        }
+    }
+}
+
 TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
     struct KMajor {
         DType operand, result;
@@ -123,26 +179,7 @@ TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
           {DType::f32, DType::f32, Accumulate::fp32},
           {DType::e4m3, DType::f16, Accumulate::promoted},
           {DType::e5m2, DType::bf16, Accumulate::fast}}) {
-        GemmProblem p;
-        p.m = p.n = 128;
-        p.k = 65536;
-        p.a = Operand::row_major(operand, p.k);
-        p.b = Operand::col_major(operand, p.k);
-        p.c = p.d = Operand::row_major(result, p.n);
-        p.accumulate = accumulate;
-        if (operand == DType::f32) p.precision = Precision::tf32;
-        const auto best_row = [](const GemmProblem& product) {
-            const ValidProblem valid = ValidProblem::check(product);
-            Mode mode{};
-            for (const RegisteredFamily& family : registered_families()) {
-                if (std::string(family.name) != "sm90_wgmma") continue;
-                for (int i = 0; i < family.family->kernel_count; ++i) {
-                    const KernelInfo& row = family.family->kernels[i];
-                    if (row.rejects(valid, h200()).empty()) mode.rows.push_back(&row);
-                }
-            }
-            return best(mode, valid);
-        };
+        GemmProblem p = k_major_product(operand, result, accumulate, {128, 128, 65536});
         if (modes().empty()) continue;
         const Schedule schedule = best_row(p);
         CHECK(schedule.split_k >= 16);

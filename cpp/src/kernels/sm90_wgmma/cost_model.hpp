@@ -39,6 +39,7 @@ inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
+inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
@@ -183,9 +184,13 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
+    double cut_us = 0;
     if (chosen.transposed || (d.alignment >= 16 && is_tensor_matrix(d.dtype, problem->m, problem->n,
                                                                     d.row_stride, d.col_stride))) {
         // hidden behind the next tile, or part of tile_us
+        const bool cuts_boxes = arrangement.n_step < problem->n &&
+                                arrangement.n_step * size_of(d.dtype) % kRowBytes != 0;
+        if (cuts_boxes && !row.any_major() && chosen.split_k == 1) cut_us = kCutUs;
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
         const double rows_us = kRowsUs * row.tile.block_m * of_whole_tiles.tile.block_n *
                                size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
@@ -215,8 +220,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                              (1 + kAgain * beside / arrangement.n_step) +
                          size_of(problem->d.dtype) * m * n * batch;
     double memory_us = bytes / kBytesPerUs;
+    // A block alone on its SM has the whole ring, where it is fitted to few rows.
+    const bool has_whole_ring = row.fits_ring && !row.any_major() && tiles <= sms;
     if (chosen.split_k == 1) {
-        memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
+        if (!has_whole_ring) memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
         if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
     }
     Schedule schedule = chosen;
@@ -226,12 +233,13 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     }
     // More than a ring of stages holds comes at the rate of one SM. Blocks may share SMs although
     // others are idle.
-    const double sm_bytes = bytes / std::min(tiles / row.blocks_per_sm, sms);
-    const double sm_us = sm_bytes <= kRingBytes   ? 0
-                         : row.blocks_per_sm == 1 ? sm_bytes / kAloneBytesPerUs
-                                                  : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
-    schedule.cost_us =
-        row.start_us + std::max(busy, std::max(memory_us, chosen.split_k > 1 ? sm_us : 0));
+    const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
+    const double sm_bytes = bytes / std::min(tiles / on_sm, sms);
+    const double sm_us = sm_bytes <= kRingBytes ? 0
+                         : on_sm == 1           ? sm_bytes / kAloneBytesPerUs
+                                                : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
+    if (chosen.split_k > 1 || has_whole_ring) memory_us = std::max(memory_us, sm_us);
+    schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / kBytesPerUs;
     }
@@ -250,10 +258,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
                                    std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
-        schedule.cost_us +=
-            kSplitUs + (row.blocks_per_sm - 1) * kSharedSplitUs +
-            row.blocks_per_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
-            share_bytes / sizeof(float) * kSharedStoreUs;
+        schedule.cost_us += kSplitUs + (on_sm - 1) * kSharedSplitUs +
+                            on_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
+                            share_bytes / sizeof(float) * kSharedStoreUs;
     }
     return schedule;
 }
@@ -324,6 +331,13 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
             arrange(row, problem, device, candidate).band() == 1) {
             consider(candidate);
         }
+    }
+    // And those of a box of D, whose store is not cut.
+    Schedule box = form;
+    box.tile_n = kRowBytes / static_cast<int>(size_of(problem->d.dtype));
+    if (row.fits_ring && !row.any_major() && box.tile_n >= row.least_n && best.split_k == 1 &&
+        !problem.has_block_scales()) {
+        consider(box);
     }
     if (!row.splits || problem.batch_invariant()) return best;
 

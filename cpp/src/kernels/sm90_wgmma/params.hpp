@@ -59,9 +59,11 @@ inline constexpr int kPieceBytes = 32 * 4 * static_cast<int>(sizeof(float));
 // Warps that add up a piece together, each some of the parts: one or four. Follows their number
 // alone: it shows in the bits.
 constexpr int team_log2(int parts) { return parts > 16 ? 2 : 0; }
-// Whether four pieces are added up together: where each team of a block has as many.
+// Whether four pieces are added up together: where each team of a block has as many, and a share is
+// not made larger for it than a block's two teams would need.
 constexpr bool adds_by_quads(std::int64_t pieces, int parts, int consumers) {
-    return pieces % 4 == 0 && pieces >= 4 * consumers * 4 >> team_log2(parts);
+    const int teams = consumers * 4 >> team_log2(parts);
+    return pieces % 4 == 0 && pieces >= 4 * (teams > 2 ? teams : 2);
 }
 
 // How D goes out.

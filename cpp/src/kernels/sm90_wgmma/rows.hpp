@@ -24,7 +24,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
     ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
-    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.1, 0.355, 0.88, 0.9)
+    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.5, 0.26, 0.5, 0.9)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
@@ -32,9 +32,9 @@ namespace tcgemm::sm90_wgmma {
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x192, A, B, float, true, 128, 192, 2, false, 1, 3.3, 0.52, 0.59, 0.8)        \
-    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.65, 0.3, 0.54, 0.9)          \
+    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.65, 0.3, 0.45, 0.9)          \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
-    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
+    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.2, 0.4)
 // All others, with contiguous k.
 #define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
