@@ -35,6 +35,8 @@ inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
 inline constexpr double kSplitUs = 2.1, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
 inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
+// And where the next launch, whose blocks begin all at once, has no SMs to make ready on meanwhile.
+inline constexpr double kNoRoomUs = 0.6;
 // In a cluster: besides, an element of a warpgroup, and of the time of k-blocks.
 inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
@@ -258,6 +260,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
                                    std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
+        if (2 * blocks > device.sm_count) schedule.cost_us += kNoRoomUs;
         schedule.cost_us += kSplitUs + (on_sm - 1) * kSharedSplitUs +
                             on_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
                             share_bytes / sizeof(float) * kSharedStoreUs;

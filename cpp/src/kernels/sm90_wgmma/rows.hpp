@@ -24,7 +24,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
     ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
-    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.5, 0.26, 0.5, 0.9)
+    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.3, 0.26, 0.5, 0.9)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
