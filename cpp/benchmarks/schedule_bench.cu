@@ -7,8 +7,8 @@
 // A split of c2: two blocks of a cluster. Behind the columns of a tile p: pairs of blocks share B,
 // t: tiles lie across D. The error: the largest difference from what the first
 // row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. The
-// dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt) and i8 (nt); f16:f32 is FP32 output,
-// f16+promoted and e4m3+fast are other ways to sum.
+// dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt), i8 (nt) and tf32 (not tn, which is packed);
+// f16:f32 is FP32 output, f16+promoted and e4m3+fast are other ways to sum.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -75,9 +75,10 @@ DType dtype_named(const std::string& name) {
     if (name == "f64") return DType::f64;
     if (name == "e4m3") return DType::e4m3;
     if (name == "i8") return DType::i8;
+    if (name == "tf32") return DType::f32;
     std::fprintf(
         stderr,
-        "schedule_bench: DTYPE is %s; it must be f16, bf16, f64, e4m3 or i8, with :f32 behind "
+        "schedule_bench: DTYPE is %s; it must be f16, bf16, f64, e4m3, i8 or tf32, with :f32 behind "
         "it for FP32 output, +promoted or +fast for other sums\n",
         name.c_str());
     std::exit(1);
@@ -156,6 +157,8 @@ int main(int argc, char** argv) {
         fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
     } else if (dtype == DType::f64) {
         fill<<<1024, 256>>>(reinterpret_cast<double*>(pool), kPool / item);
+    } else if (dtype == DType::f32) {
+        fill<<<1024, 256>>>(reinterpret_cast<float*>(pool), kPool / item);
     } else if (dtype == DType::i8) {
         fill<<<1024, 256>>>(reinterpret_cast<std::int8_t*>(pool), kPool / item);
     } else if (dtype == DType::e4m3) {
@@ -179,6 +182,7 @@ int main(int argc, char** argv) {
         problem.k = shape.k;
         if (promoted) problem.accumulate = Accumulate::promoted;
         if (fast) problem.accumulate = Accumulate::fast;
+        if (dtype == DType::f32) problem.precision = Precision::tf32;
         problem.batch_rank = 1;
         problem.batch_shape[0] = shape.batch;
         const std::int64_t size_a = shape.m * shape.k * shape.batch,
@@ -250,8 +254,15 @@ int main(int argc, char** argv) {
                 if (!kernel.rejects(valid, device).empty()) continue;
                 if (kernel.needs.halves()) continue;  // a plan packs for it
                 const Schedule chosen = kernel.schedule(valid, device);
-                std::vector<Schedule> schedules = {{}};
-                const bool is_sm90 = family == "sm90_wgmma";
+                const bool is_sm90 = family == "sm90_wgmma", is_tf32 = dtype == DType::f32;
+                // Whether the kernel takes the operands as they lie: TF32 any A, but a B with
+                // contiguous k.
+                const auto can = [&](bool transposed) {
+                    if (is_tf32) return layout[transposed ? 0 : 1] == (transposed ? 'n' : 't');
+                    return !transposed || (is_sm90 && item == 2 && size_of(result) == 2);
+                };
+                std::vector<Schedule> schedules;
+                if (can(false)) schedules.push_back({});
                 const auto add = [&](int split, bool in_cluster, bool transposed) {
                     Schedule schedule = chosen;
                     schedule.split_k = split;
@@ -261,7 +272,7 @@ int main(int argc, char** argv) {
                     schedules.push_back(schedule);
                 };
                 for (const bool transposed : {false, true}) {
-                    if (transposed && (!is_sm90 || item != 2 || size_of(result) != 2)) continue;
+                    if (!can(transposed)) continue;
                     const std::int64_t m = transposed ? shape.n : shape.m,
                                        n = transposed ? shape.m : shape.n;
                     const int width = kernel.tile.block_n;
@@ -298,7 +309,8 @@ int main(int argc, char** argv) {
                            schedule.shares_a == chosen.shares_a &&
                            schedule.transposed == chosen.transposed;
                 };
-                if (std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
+                if (can(chosen.transposed) &&
+                    std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
                     schedules.push_back(chosen);
                 }
                 for (const Schedule& schedule : schedules) {

@@ -60,12 +60,12 @@ struct PackStep {
     std::size_t workspace_offset = 0;
 };
 
-// `k_major`: the order in which K is contiguous; `prefers_it`: where the operand is packed anyway.
+// `order`: what the kernel needs; `packed_order`: where the operand is packed anyway.
 PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major,
-                      bool prefers_it) {
+                      std::int64_t cols, const OperandNeeds& needs, pack::Order order,
+                      pack::Order packed_order) {
     PackStep step;
-    step.needed = is_packed(problem, operand, rows, cols, needs, k_major);
+    step.needed = is_packed(problem, operand, rows, cols, needs, order);
     if (!step.needed) return step;
     step.task.source = matrix_view(operand);
     step.task.rows = rows;
@@ -73,8 +73,7 @@ PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::
     step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, operand, needs);
     step.task.target = pack::packed_layout(
         step.task.source, rows, cols, batch_shape(*problem, problem.batch_count()),
-        operand_dtype(needs, problem, operand.dtype), needs.packed_row_bytes,
-        needs.k_major || prefers_it ? k_major : pack::Order::either);
+        operand_dtype(needs, problem, operand.dtype), needs.packed_row_bytes, packed_order);
     return step;
 }
 
@@ -155,9 +154,13 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on)
 
     const GemmProblem& p = *valid;
     if (!kernel->needs.halves()) {
-        pack_a = plan_packing(valid, p.a, p.m, p.k, kernel->needs, pack::Order::row, false);
-        pack_b = plan_packing(valid, p.b, p.k, p.n, kernel->needs, pack::Order::col,
-                              schedule.packs_b_k_major);
+        const OperandNeeds& needs = kernel->needs;
+        const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
+        pack_a = plan_packing(valid, p.a, p.m, p.k, needs, order_of_a(needs, schedule.transposed),
+                              k_major ? pack::Order::row : pack::Order::either);
+        pack_b = plan_packing(
+            valid, p.b, p.k, p.n, needs, order_of_b(needs, schedule.transposed),
+            k_major || schedule.packs_b_k_major ? pack::Order::col : pack::Order::either);
     }
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;

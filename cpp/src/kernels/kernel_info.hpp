@@ -35,8 +35,9 @@ struct OperandNeeds {
     bool fp8 = false;
     // Of a TF32 product, float32 comes as it is: the kernel rounds.
     bool rounds_to_tf32 = false;
-    // Neighbours along K are neighbours in memory: A has unit column stride, B unit row stride.
-    bool k_major = false;
+    // Neighbours along K are neighbours in memory: of the kernel's A unit column stride, of its B
+    // unit row stride. Where it computes D^T (Schedule::transposed), the problem's B is its A.
+    bool k_major_a = false, k_major_b = false;
     // Not 0: float32 operands come in halves (halves.hpp), in blocks of so many k. Not all fit: the
     // plan has a fallback ready, the kernel of a later family, and both find out on the device
     // which of them is wanted. Selection takes such a kernel only where it costs less than that

@@ -25,18 +25,22 @@ inline Major major_of_b(const GemmArgs& args) {
 template <Major major>
 using MajorConstant = std::integral_constant<Major, major>;
 
-// What `of_majors(a, b)`, of two MajorConstants, gives for these operands. Row's kernels are
-// compiled for each pair or, unless Row::any_major, for contiguous k alone.
-template <class Row, class OfMajors>
+// What `of_majors(a, b)`, of two MajorConstants, gives for these operands. Kernels are compiled for
+// each pair or, without kAnyA or kAnyB, for contiguous k of that operand alone.
+template <bool kAnyA, bool kAnyB, class OfMajors>
 auto by_majors(const GemmArgs& args, const OfMajors& of_majors) {
     constexpr MajorConstant<Major::k> k;
-    if constexpr (Row::any_major) {
-        constexpr MajorConstant<Major::mn> mn;
-        const bool k_in_a = major_of_a(args) == Major::k, k_in_b = major_of_b(args) == Major::k;
-        if (!k_in_a) return k_in_b ? of_majors(mn, k) : of_majors(mn, mn);
-        if (!k_in_b) return of_majors(k, mn);
+    constexpr MajorConstant<Major::mn> mn;
+    const auto with_a = [&](auto a) {
+        if constexpr (kAnyB) {
+            if (major_of_b(args) == Major::mn) return of_majors(a, mn);
+        }
+        return of_majors(a, k);
+    };
+    if constexpr (kAnyA) {
+        if (major_of_a(args) == Major::mn) return with_a(mn);
     }
-    return of_majors(k, k);
+    return with_a(k);
 }
 
 }  // namespace tcgemm

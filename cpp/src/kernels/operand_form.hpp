@@ -42,13 +42,22 @@ inline bool is_rounded_to_tf32(const ValidProblem& problem, const Operand& opera
            (operand.dtype == DType::f32 || operand.dtype == DType::f64);
 }
 
-// `k_major`: the order of rows x cols in which K is contiguous.
+// The order in which a kernel needs the problem's A, M x K, or its B, K x N. `transposed`: it
+// computes D^T.
+inline pack::Order order_of_a(const OperandNeeds& needs, bool transposed) {
+    const bool is_k_major = transposed ? needs.k_major_b : needs.k_major_a;
+    return is_k_major ? pack::Order::row : pack::Order::either;
+}
+inline pack::Order order_of_b(const OperandNeeds& needs, bool transposed) {
+    const bool is_k_major = transposed ? needs.k_major_a : needs.k_major_b;
+    return is_k_major ? pack::Order::col : pack::Order::either;
+}
+
 inline bool is_packed(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                      std::int64_t cols, const OperandNeeds& needs, pack::Order k_major) {
+                      std::int64_t cols, const OperandNeeds& needs, pack::Order order) {
     if (rows == 0 || cols == 0) return false;
     const bool right_dtype = operand.dtype == operand_dtype(needs, problem, operand.dtype) &&
                              (!is_rounded_to_tf32(problem, operand, needs) || needs.rounds_to_tf32);
-    const pack::Order order = needs.k_major ? k_major : pack::Order::either;
     return !right_dtype || !is_loadable(*problem, operand, rows, cols, needs, order);
 }
 

@@ -93,7 +93,8 @@ TEST(rows_of_int8_and_float32_alone_ask_for_contiguous_k) {
     for (const Mode& mode : kModes) {
         const bool k_major = mode.dtype == DType::i8 || mode.dtype == DType::f32;
         for (const KernelInfo* row : rows(mode, kA100)) {
-            CHECK_EQ(row->needs.k_major, k_major);
+            CHECK_EQ(row->needs.k_major_a, k_major);
+            CHECK_EQ(row->needs.k_major_b, k_major);
             CHECK(!row->needs.rounds_to_tf32);
             CHECK_EQ(row->needs.halves(),
                      mode.dtype == DType::f32 && mode.precision != Precision::tf32);

@@ -24,7 +24,7 @@ TEST(each_mode_has_rows_and_each_row_has_one_mode) {
         if (std::string(family.name) != "sm90_wgmma") continue;
         for (int i = 0; i < family.family->kernel_count; ++i) {
             const KernelInfo& row = family.family->kernels[i];
-            const bool is_16_bit = !row.needs.k_major && !row.needs.halves();
+            const bool is_16_bit = !row.needs.k_major_b && !row.needs.halves();
             CHECK_EQ(std::count(taken.begin(), taken.end(), &row), is_16_bit ? 1 : 0);
         }
     }

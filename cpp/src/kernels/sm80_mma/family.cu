@@ -95,7 +95,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
-    const LaunchLayout launch_one = by_majors<Row>(
+    const LaunchLayout launch_one = by_majors<Row::any_major, Row::any_major>(
         args, [](auto a, auto b) -> LaunchLayout { return launch_layout<Row, a(), b()>; });
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
@@ -105,7 +105,7 @@ constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
     needs.fp8 = Row::fp8;
-    needs.k_major = !Row::any_major;
+    needs.k_major_a = needs.k_major_b = !Row::any_major;
     needs.halves_block = Row::halves ? kHalvesBlock : 0;
     return needs;
 }

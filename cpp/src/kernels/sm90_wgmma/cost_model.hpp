@@ -28,6 +28,9 @@ inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
+// Of a k-block's time in ping-pong tiles, where A comes through registers: of one block at work and
+// of all; and at least, however few columns there are.
+inline constexpr double kFragmentsAlone = 1.4, kFragments = 1.08, kFragmentsUs = 0.2;
 inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
 // Of that time for each further read, mostly from L2; where all parts of K are read at once.
@@ -46,6 +49,8 @@ inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgr
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
+// Packing of an operand: always, and passes over it.
+inline constexpr double kPackUs = 2.0, kPackPasses = 2.0;
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
@@ -61,9 +66,9 @@ inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                    problem.has_block_scales(), schedule, device.sm_count);
 }
 
-// How the operands come to a row.
+// How the operands come to a row, as its A and B.
 struct Forms {
-    bool packs_b;
+    bool packs_a, packs_b;
     // Rows that do not all begin at sectors of L2: each piece of a box comes out of more of them.
     bool a_crosses_sectors, b_crosses_sectors;
 
@@ -147,11 +152,17 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const SplitLayout layout =
         split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
+    const bool from_registers = of_whole_tiles.any_major_a && !of_whole_tiles.any_major() &&
+                                !forms.packs_a && problem->a.col_stride != 1;
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
-                              along_n ? Major::mn : Major::k, problem.has_block_scales(), blocks,
-                              device.sm_count);
+                              from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k,
+                              problem.has_block_scales(), blocks, device.sm_count);
     RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales(), ring,
                            arrangement.cluster_n == 2);
+    if (from_registers && row.ping_pong) {
+        row.k_block_alone_us = std::max(row.k_block_alone_us * kFragmentsAlone, kFragmentsUs);
+        row.k_block_us = std::max(row.k_block_us * kFragments, kFragmentsUs);
+    }
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
     const double least_us = load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
@@ -190,7 +201,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (chosen.transposed || (d.alignment >= 16 && is_tensor_matrix(d.dtype, problem->m, problem->n,
                                                                     d.row_stride, d.col_stride))) {
         // hidden behind the next tile, or part of tile_us
-        const bool cuts_boxes = arrangement.n_step < problem->n &&
+        const bool cuts_boxes = !chosen.transposed && arrangement.n_step < problem->n &&
                                 arrangement.n_step * size_of(d.dtype) % kRowBytes != 0;
         if (cuts_boxes && !row.any_major() && chosen.split_k == 1) cut_us = kCutUs;
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
@@ -244,6 +255,11 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / kBytesPerUs;
+    }
+    // Where what is packed differs along D and across it.
+    if (problem->precision == Precision::tf32) {
+        const double packed = (forms.packs_a ? a_bytes : 0) + (forms.packs_b ? b_bytes : 0);
+        if (packed > 0) schedule.cost_us += kPackUs + packed * kPackPasses / kBytesPerUs;
     }
     if (row.halves) {
         schedule.cost_us += halves::kUs + (a_bytes + b_bytes) * halves::kPasses / kBytesPerUs;

@@ -232,6 +232,18 @@ class TileStore {
                     ptx::store_matrices(address, words);
                 }
             }
+        } else if (is_transposed) {  // 8 columns, in stagings of 32 rows each
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                const int row = warp * 16 + lane / 4 + w / 2 * 8, col = lane % 4 * 2 + w % 2;
+                const std::uint32_t address = staging_address(
+                    staging + row / 32 * (kStagingBytes / 2), step * 8 + col, row % 32 * 4);
+                if constexpr (kLoads) {
+                    words[w] = ptx::load_shared<std::uint32_t>(address);
+                } else {
+                    ptx::store_shared(address, words[w]);
+                }
+            }
         } else {  // 8 columns
             struct Pair {
                 std::uint32_t left, right;

@@ -92,7 +92,8 @@ constexpr OperandNeeds needs() {
     needs.packed_row_bytes = kLineBytes;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
-    needs.k_major = !Row::any_major;
+    needs.k_major_a = !Row::any_major_a;
+    needs.k_major_b = !Row::any_major;
     needs.halves_block = Row::halves ? kHalvesBlock : 0;
     return needs;
 }
@@ -109,38 +110,57 @@ bool crosses_sectors(const Operand& operand, std::int64_t rows, std::int64_t col
            std::any_of(operand.batch_stride.begin(), operand.batch_stride.end(), crosses);
 }
 
-// Whether tiles may lie across D, so that their columns, of which there may be fewer, are rows of
-// D: those that are wider than high.
-template <class Row>
-constexpr bool turns = Row::tile.block_n > Row::tile.block_m&& Row::any_major;
-
-// Whether that may pay, and the copy engine can store D, and load C, for such tiles.
-bool can_turn(const ValidProblem& problem) {
+// Whether the copy engine can store D, and load C, for tiles that lie across D.
+bool has_boxes_across(const ValidProblem& problem) {
     const GemmProblem& p = *problem;
     const auto has_boxes = [&](const Operand& operand) {
         const auto is_aligned = [&](std::int64_t stride) {
             return stride >= 0 && is_tensor_stride(stride, operand.dtype);
         };
-        return size_of(operand.dtype) == 2 && operand.alignment >= 16 &&
+        return size_of(operand.dtype) <= 4 && operand.alignment >= 16 &&
                is_tensor_matrix(operand.dtype, p.m, p.n, operand.row_stride, operand.col_stride) &&
                std::all_of(operand.batch_stride.begin(), operand.batch_stride.end(), is_aligned);
     };
-    return p.n >= p.m && has_boxes(p.d) && has_boxes(p.c);
+    return has_boxes(p.d) && has_boxes(p.c);
+}
+
+// Whether tiles may lie across D. Those of any layout, where they are wider than high: their
+// columns, of which there may be fewer, are rows of D then. Others where B, which becomes A, need
+// not be packed for that.
+template <class Row>
+bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
+    if (across.packs_a || !has_boxes_across(problem)) return false;
+    if (!Row::any_major) return along.packs_b;
+    return Row::tile.block_n > Row::tile.block_m && !across.packs_b && problem->n >= problem->m &&
+           size_of(problem->d.dtype) == 2;
+}
+
+// How the operands come to a kernel, as its A and B.
+template <class Row>
+Forms forms_of(const ValidProblem& problem, bool transposed) {
+    const GemmProblem& p = *problem;
+    constexpr OperandNeeds kNeeds = needs<Row>();
+    const auto form = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
+                          pack::Order order) {
+        const bool packs = Row::halves || is_packed(problem, operand, rows, cols, kNeeds, order);
+        return std::pair(packs, !packs && crosses_sectors(operand, rows, cols));
+    };
+    auto [packs_a, a_crosses] = form(p.a, p.m, p.k, order_of_a(kNeeds, transposed));
+    auto [packs_b, b_crosses] = form(p.b, p.k, p.n, order_of_b(kNeeds, transposed));
+    return transposed ? Forms{packs_b, packs_a, b_crosses, a_crosses}
+                      : Forms{packs_a, packs_b, a_crosses, b_crosses};
 }
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const GemmProblem& p = *problem;
-    const bool packs_a =
-        Row::halves || is_packed(problem, p.a, p.m, p.k, needs<Row>(), pack::Order::row);
-    const bool packs_b =
-        Row::halves || is_packed(problem, p.b, p.k, p.n, needs<Row>(), pack::Order::col);
-    const Forms forms = {packs_b, !packs_a && crosses_sectors(p.a, p.m, p.k),
-                         !packs_b && crosses_sectors(p.b, p.k, p.n)};
-    const Schedule along_d = schedule_row(row_info<Row>(), problem, device, forms);
-    if (!turns<Row> || packs_a || packs_b || !can_turn(problem)) return along_d;
-    const Forms turned = {false, forms.b_crosses_sectors, forms.a_crosses_sectors};
-    const Schedule across = schedule_row(row_info<Row>(), problem.turned(), device, turned, true);
+    const Forms along_forms = forms_of<Row>(problem, false);
+    const Schedule along_d = schedule_row(row_info<Row>(), problem, device, along_forms);
+    if (!Row::any_major_a) return along_d;
+    const Forms across_forms = forms_of<Row>(problem, true);
+    if (!may_turn<Row>(problem, along_forms, across_forms)) return along_d;
+    const Schedule across =
+        schedule_row(row_info<Row>(), problem.turned(), device, across_forms, true);
     if (across.cost_us != along_d.cost_us) {
         return across.cost_us < along_d.cost_us ? across : along_d;
     }
@@ -195,7 +215,7 @@ GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scale
 template <class Row>
 void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
-    by_majors<Row>(args, [&](auto a, auto b) {
+    by_majors<Row::any_major_a, Row::any_major>(args, [&](auto a, auto b) {
         const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
         launch_layout<Row, a(), b()>(prepared.params, prepared.blocks, stream);
     });

@@ -27,11 +27,12 @@ template <class Policy>
 __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory<Policy> shared) {
     constexpr int kWarps = Policy::kWarpgroupsPerTile * kWarpgroup / 32;
     for (int stage = 0; stage < shared.stages(); ++stage) {
-        // With scales of blocks the lanes that bring and read them arrive each for itself.
+        // Lanes that bring or read scales of blocks, or read A, arrive each for itself.
         const bool scaled = Policy::kBlockScales && params.has_block_scales;
         ptx::init_barrier(shared.full(stage), scaled ? 1 + 32 : 1);
-        ptx::init_barrier(shared.empty(stage), scaled ? kWarps * (32 + params.cluster_log2)
-                                                      : kWarps << params.cluster_log2);
+        ptx::init_barrier(shared.empty(stage), scaled || Policy::kAInRegisters
+                                                   ? kWarps * (32 + params.cluster_log2)
+                                                   : kWarps << params.cluster_log2);
     }
     for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
         ptx::init_barrier(shared.turn(i), kWarpgroup / 32);

@@ -25,6 +25,7 @@ struct RowInfo {
     bool fits_ring;
     bool splits, pairs;
     bool halves;
+    bool any_major_a;                                        // A may have contiguous m
     bool block_scales;                                       // can multiply by them
     double start_us, k_block_alone_us, k_block_us, tile_us;  // see rows.hpp
 
@@ -38,11 +39,10 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,          Row::consumers,        Row::ping_pong,
-            Row::blocks_per_sm, Row::least_n,          Row::stage_blocks,
-            Row::by_steps,      Row::fits_ring,        Row::splits,
-            Row::pairs,         Row::halves,           Row::block_scales,
-            Row::start_us,      Row::k_block_alone_us, Row::k_block_us,
+    return {Row::tile,         Row::consumers,    Row::ping_pong,        Row::blocks_per_sm,
+            Row::least_n,      Row::stage_blocks, Row::by_steps,         Row::fits_ring,
+            Row::splits,       Row::pairs,        Row::halves,           Row::any_major_a,
+            Row::block_scales, Row::start_us,     Row::k_block_alone_us, Row::k_block_us,
             Row::tile_us};
 }
 
@@ -104,7 +104,7 @@ SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std
 // With room for scales of blocks where the product has such, and where whole tiles may have them.
 // The blocks of a cluster that split K meet in whole tiles.
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
-             std::int64_t m, std::int64_t n, Major b_major, bool has_block_scales,
+             std::int64_t m, std::int64_t n, Major a_major, Major b_major, bool has_block_scales,
              std::int64_t blocks, int sm_count);
 
 struct Prepared {

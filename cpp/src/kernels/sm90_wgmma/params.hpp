@@ -69,7 +69,7 @@ constexpr bool adds_by_quads(std::int64_t pieces, int parts, int consumers) {
 // How D goes out.
 enum class Store {
     tensor,      // by the copy engine, and C comes in by it
-    transposed,  // the same where columns are contiguous, of 16-bit elements
+    transposed,  // the same where columns are contiguous
     rows,        // contiguous rows at any address
     elements,    // anything
 };

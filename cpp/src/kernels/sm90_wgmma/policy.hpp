@@ -18,8 +18,9 @@ inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block,
 inline constexpr int kSwizzledRows = 8;  // that are swizzled together
 inline constexpr int kMmaKBytes = 32;    // of k that an instruction takes
 inline constexpr int kMmaM = 64;
-// Where m or n are contiguous, which only 16-bit elements can be: of a box and of an instruction.
-inline constexpr int kBoxMn = 64, kMmaK = 16;
+// Where m or n are contiguous: of a box, and of 16-bit elements of an instruction.
+constexpr int box_mn(int element_bytes) { return kRowBytes / element_bytes; }
+inline constexpr int kBoxMn = box_mn(2), kMmaK = 16;
 inline constexpr int kWidthStep = 16;   // columns; see narrower()
 inline constexpr int kWarpgroup = 128;  // threads
 
@@ -73,6 +74,8 @@ struct Policy {
     using Accumulator = typename Row::Accumulator;  // float, __half or std::int32_t
     static constexpr int kBlockK = kRowBytes / sizeof(ElementA);
     static constexpr Major a_major = A, b_major = B;
+    // wgmma takes m or n contiguous of 16-bit elements alone; others of A, out of registers.
+    static constexpr bool kAInRegisters = sizeof(ElementA) != 2 && A == Major::mn;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
     static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
     static constexpr int narrower(int width, bool has_block_scales = false) {
@@ -118,9 +121,13 @@ struct Policy {
     static_assert(kStages >= 2);
     // Promoting loops take no turns, and a stage is a k-block.
     static_assert(!kPromoted || kHalves || (!kPingPong && kBlocksPerStage == 1));
-    // Besides accumulators, addresses take 40 registers or more.
+    // Besides accumulators, and two k-blocks of A in registers, addresses take 40 registers or
+    // more.
     static constexpr int kAccumulators = kHalves ? 3 : kPromoted ? 2 : 1;
-    static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + 40 <= kConsumerRegisters);
+    static constexpr int kFragments = kAInRegisters ? kRows * kRowBytes / (kWarpgroup * 4) : 0;
+    static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + kFragments + 40 <=
+                  kConsumerRegisters);
+    static_assert(!kAInRegisters || (!kPromoted && sizeof(ElementA) == 4));
 };
 
 }  // namespace tcgemm::sm90_wgmma

@@ -70,9 +70,9 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
         shape.box[0] = block_k;
         shape.box[1] = plan.extent;
     } else {  // a swizzled row holds no more
-        plan.boxes = static_cast<int>(divide_up(block, kBoxMn));
-        plan.extent = kBoxMn;
-        shape.box[0] = kBoxMn;
+        plan.extent = box_mn(shape.element_bytes);
+        plan.boxes = static_cast<int>(divide_up(block, plan.extent));
+        shape.box[0] = plan.extent;
         shape.box[1] = block_k;
     }
     const auto is_broadcast = [](int mask) { return mask == 0; };
@@ -103,6 +103,7 @@ bool can_copy(const GemmArgs& args, const MatrixView& view, bool is_transposed) 
 }
 
 // The map for boxes of a staging: so many rows, or columns where D is transposed, of 128 bytes.
+// 64 rows of a D^T of floats are two boxes.
 void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed, int count,
                 int (&batch_mask)[kBatchDims], CUtensorMap& map) {
     runtime::TensorMapShape shape = is_transposed
@@ -129,12 +130,11 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     }
     params.store = is_transposed ? Store::transposed : Store::tensor;
     int all[kBatchDims];  // D has all dimensions
-    plan_boxes(args, args.d, is_transposed, kMmaM, all, params.d);
-    const int rest = params.n_step % kMmaM;
+    const int count = is_transposed ? kRowBytes / size_of(args.d.dtype) : kMmaM;
+    plan_boxes(args, args.d, is_transposed, count, all, params.d);
+    const int rest = params.n_step % count;
     if (is_transposed && rest > 0) plan_boxes(args, args.d, true, rest, all, params.d_rest);
-    if (reads_c) {
-        plan_boxes(args, args.c, is_transposed, kMmaM, params.batch_mask_c, params.c);
-    }
+    if (reads_c) plan_boxes(args, args.c, is_transposed, count, params.batch_mask_c, params.c);
 }
 
 }  // namespace
@@ -204,12 +204,17 @@ std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
 }
 
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
-             std::int64_t m, std::int64_t n, Major b_major, bool has_block_scales,
+             std::int64_t m, std::int64_t n, Major a_major, Major b_major, bool has_block_scales,
              std::int64_t blocks, int sm_count) {
     int rows = row.tile.block_m, columns = row.tile.block_n, on_sm = row.blocks_per_sm;
     if (row.fits_ring && !schedule.in_cluster) {
-        // A of any layout comes in whole boxes, B along n too.
-        if (!row.any_major()) rows = boxed(m, rows, 1);
+        // A of 16-bit elements comes in whole tiles, others and B in whole boxes.
+        if (!row.any_major()) {
+            rows = a_major == Major::k
+                       ? boxed(m, rows, 1)
+                       : static_cast<int>(std::min<std::int64_t>(
+                             rows, round_up(m, std::int64_t{box_mn(row.element_bytes())})));
+        }
         columns = b_major == Major::mn ? static_cast<int>(round_up(arrangement.n_step, kBoxMn))
                                        : boxed(n, arrangement.n_step, arrangement.cluster_m);
         if (blocks <= sm_count) on_sm = 1;
@@ -284,7 +289,7 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     const std::int64_t blocks =
         launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
-    params.ring = ring_of(row, arrangement, schedule, args.m, args.n, b_major,
+    params.ring = ring_of(row, arrangement, schedule, args.m, args.n, a_major, b_major,
                           params.has_block_scales, blocks, sm_count);
     const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule, blocks);
     if (layout.shares > 0) {

@@ -83,10 +83,11 @@ class Producer {
     }
 
     // A share of the boxes of a tile: all, or every other one, which go to both blocks.
-    template <Major kMajor, int kBlock, int kShares>
+    template <Major kMajor, int kBlock, int kElementBytes, int kShares>
     struct Load {
+        static constexpr int kBox = box_mn(kElementBytes);
         static constexpr int kBoxes =
-            kMajor == Major::k ? 1 : (kBlock / kBoxMn + kShares - 1) / kShares;
+            kMajor == Major::k ? 1 : (kBlock / kBox + kShares - 1) / kShares;
         const CUtensorMap* map;
         int share, boxes, extent, box_bytes;
         int bytes;  // of a k-block of the tile, of all shares
@@ -100,13 +101,13 @@ class Producer {
               extent(plan.extent),
               box_bytes(extent * kRowBytes) {
             constexpr bool kIsK = kMajor == Major::k;
-            const int whole = kIsK ? kShares * extent : boxes * kBoxMn;
+            const int whole = kIsK ? kShares * extent : boxes * kBox;
             bytes = whole * kRowBytes;
             if (count < whole) {  // the last tile
-                constexpr int kUnit = kIsK ? kSwizzledRows : kBoxMn;
+                constexpr int kUnit = kIsK ? kSwizzledRows : kBox;
                 const int loaded = max((count + kUnit - 1) & -kUnit, 0);
                 bytes = loaded * kRowBytes;
-                boxes = kIsK ? (loaded > 0) + (loaded > extent) : loaded / kBoxMn;
+                boxes = kIsK ? (loaded > 0) + (loaded > extent) : loaded / kBox;
                 if (loaded - share * extent < extent) map = &rest_map;
             }
         }
@@ -133,8 +134,8 @@ class Producer {
     template <int kSharesA, int kSharesB>
     struct TileLoads {
         Work work;
-        Load<Policy::a_major, Policy::kBlockM, kSharesA> a;
-        Load<Policy::b_major, Policy::kBlockN, kSharesB> b;
+        Load<Policy::a_major, Policy::kBlockM, sizeof(typename Policy::ElementA), kSharesA> a;
+        Load<Policy::b_major, Policy::kBlockN, sizeof(typename Policy::ElementB), kSharesB> b;
 
         __device__ __forceinline__ TileLoads(const Params& params, const Work& its_work)
             : work(its_work),

@@ -45,13 +45,16 @@ namespace tcgemm::sm90_wgmma {
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
     ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
     ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7) \
+    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)
+// With A of any layout, and a B with contiguous k.
+#define TCGEMM_SM90_WGMMA_ANY_A_ROWS(ROW)                                                              \
     ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)           \
-    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)          \
     ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \
-    TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)
+    TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                                \
+    TCGEMM_SM90_WGMMA_ANY_A_ROWS(ROW)
 // float32 operands in halves, three products of halves for one. A k-block is of one half of 64 k, so that the times
 // are those of half a stage.
 #define TCGEMM_SM90_WGMMA_HALVES_ROWS(ROW)                                                             \
@@ -73,8 +76,12 @@ namespace tcgemm::sm90_wgmma {
                                             (1 + consumer_count) * kWarpgroup};                    \
         static constexpr bool promoted = promotes, ping_pong = pingpong;                           \
         static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                       \
-        /* the others: contiguous k */                                                             \
+        /* the others: contiguous k, */                                                            \
         static constexpr bool any_major = sizeof(A) == 2 && !halves;                               \
+        /* but of A, which comes out of registers where m is contiguous. With 128 rows a */        \
+        /* warpgroup there are too few to load it as far ahead as it takes. */                     \
+        static constexpr bool any_major_a =                                                        \
+            any_major || (std::is_same_v<A, device::Tf32> && tile.warp_m == kMmaM);                \
         /* Of those with contiguous k small ones do, for few tiles. */                             \
         static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
         /* Or over the two blocks of a cluster. */                                                 \

@@ -48,6 +48,16 @@ class StoreWarp {
     }
 
     __device__ int box_cols() const { return kRowBytes >> params_.item_log2; }
+    // Of 128 bytes of a column of floats are 32 rows: what is filled at once goes in two boxes.
+    template <class Move>
+    __device__ __forceinline__ void for_boxes(std::uint32_t staging, ptx::TensorCoordinates at,
+                                              const Move& move) const {
+        move(staging, at);
+        if (is_transposed() && params_.item_log2 == 2) {
+            at.inner += box_cols();
+            move(staging + kStagingBytes / 2, at);
+        }
+    }
     __device__ ptx::TensorCoordinates place(const Work& work, int box, int across) const {
         static_assert(Policy::kSubtiles <= 2);
         const bool below = box >= across;
@@ -83,7 +93,9 @@ class StoreWarp {
         if (is_cut && !is_transposed()) {
             store_cut(work, at, staging);
         } else if (stores) {
-            ptx::store_tensor(is_cut ? &params_.d_rest : &params_.d, at, staging);
+            for_boxes(staging, at, [&](std::uint32_t from, const ptx::TensorCoordinates& to) {
+                ptx::store_tensor(is_cut ? &params_.d_rest : &params_.d, to, from);
+            });
             ptx::commit_stores();
             ptx::wait_for_store_reads<0>();
         }
@@ -99,7 +111,10 @@ class StoreWarp {
         if (loads) {
 #pragma unroll
             for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] &= params_.batch_mask_c[dim];
-            ptx::load_tensor(shared_.staging(consumer_, turn % kStagings), &params_.c, at, ready);
+            for_boxes(shared_.staging(consumer_, turn % kStagings), at,
+                      [&](std::uint32_t to, const ptx::TensorCoordinates& from) {
+                          ptx::load_tensor(to, &params_.c, from, ready);
+                      });
         }
     }
 

@@ -1,5 +1,5 @@
 // Warpgroup matrix multiply-accumulate (sm_90a): D (64 x N) (+)= A (64 x k) B (k x N), k 32 bytes
-// of elements, both out of shared memory, asynchronous.
+// of elements, both out of shared memory or A out of registers, asynchronous.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -76,6 +76,12 @@ struct MatrixDescriptor {
 template <class ElementA, class ElementB, class Accumulator, int N, bool kTransA, bool kTransB>
 struct Wgmma;
 
+// The same with A in registers, of elements of 32 bits. Lane i of warp w holds of rows 16 w + i / 4
+// and 8 below column i % 4, then of both rows column i % 4 + 4. They may not change while the
+// instruction is at work.
+template <class Element, int N>
+struct WgmmaOfRegisters;
+
 // clang-format off
 #define TCGEMM_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define TCGEMM_REGISTERS_16 TCGEMM_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
@@ -132,6 +138,25 @@ struct Wgmma;
                 : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)), "n"(int{kTransA}), "n"(int{kTransB}));             \
         }                                                                                                               \
     };
+// Registers of D, then of A from place `a0` on, descriptor of B, accumulate.
+#define TCGEMM_WGMMA_OF_REGISTERS(n, registers, a0, a1, a2, a3, db, acc)                                                \
+    template <>                                                                                                         \
+    struct WgmmaOfRegisters<Tf32, n> {                                                                                  \
+        static constexpr int kRegisters = registers;                                                                    \
+        template <int kSize>                                                                                            \
+        __device__ __forceinline__ static void run(float (&d)[kSize], const std::uint32_t (&a)[4], std::uint64_t b,     \
+                                                   bool accumulate) {                                                   \
+            asm volatile(                                                                                               \
+                "{\n"                                                                                                   \
+                "  .reg .pred accumulate;\n"                                                                            \
+                "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
+                "  wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" TCGEMM_REGISTERS_##registers "},"         \
+                " {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #db ", accumulate, 1, 1;\n"                              \
+                "}\n"                                                                                                   \
+                : TCGEMM_OPERANDS_##registers("+f")                                                                     \
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(accumulate)));               \
+        }                                                                                                               \
+    };
 #define TCGEMM_FACTORS(ta, tb) ", 1, 1"
 #define TCGEMM_FACTORS_AND_ORDERS(ta, tb) ", 1, 1, %" #ta ", %" #tb
 #define TCGEMM_NOTHING(ta, tb) ""
@@ -162,9 +187,14 @@ TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e4m3", TCGEMM_FACTORS, E4M3, E4M3, flo
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e5m2", TCGEMM_FACTORS, E4M3, E5M2, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e4m3", TCGEMM_FACTORS, E5M2, E4M3, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e5m2", TCGEMM_FACTORS, E5M2, E5M2, float, float, "+f")
+TCGEMM_WGMMA_OF_REGISTERS(32, 16, 16, 17, 18, 19, 20, 21)
+TCGEMM_WGMMA_OF_REGISTERS(64, 32, 32, 33, 34, 35, 36, 37)
+TCGEMM_WGMMA_OF_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69)
+TCGEMM_WGMMA_OF_REGISTERS(256, 128, 128, 129, 130, 131, 132, 133)
 // clang-format on
 
 #undef TCGEMM_WGMMA
+#undef TCGEMM_WGMMA_OF_REGISTERS
 #undef TCGEMM_FACTORS
 #undef TCGEMM_FACTORS_AND_ORDERS
 #undef TCGEMM_NOTHING
