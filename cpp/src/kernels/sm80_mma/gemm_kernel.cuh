@@ -9,9 +9,14 @@
 #include "kernels/halves.hpp"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/mainloop.cuh"
+#include "kernels/sm80_mma/mainloop_f64.cuh"
 #include "kernels/split_k/tile_place.cuh"
 
 namespace tcgemm::sm80_mma {
+
+template <class Policy>
+using MainloopOf = std::conditional_t<std::is_same_v<typename Policy::Accumulator, double>,
+                                      MainloopF64<Policy>, Mainloop<Policy>>;
 
 // For the epilogue each warp passes its part of D through shared memory, a row of instructions at a
 // time. With rows so much longer, the four that a store touches at once lie in different banks.
@@ -82,11 +87,13 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
                     batch_offset(args.batch, args.b.batch_stride, place.batch) +
                     k * args.b.row_stride + place.n * args.b.col_stride;
     typename S::Sums sums = {};
-    Mainloop<Policy> mainloop(
+    using Loop = MainloopOf<Policy>;
+    const typename Loop::Ring ring(
         ptx::shared_address(shared), barrier, a,
         Policy::a_major == Major::k ? args.a.row_stride : args.a.col_stride, b,
         Policy::b_major == Major::k ? args.b.col_stride : args.b.row_stride, place.rows, place.cols,
-        min(args.k - k, split.k_per_split), args.k, warp_m, warp_n);
+        min(args.k - k, split.k_per_split), args.k);
+    Loop mainloop(ring, warp_m, warp_n);
     if constexpr (Policy::kBlockScales) {
         mainloop.run(sums,
                      BlockScales<S>(epilogue.in_batch(args.batch, place.batch), place.m + warp_m,

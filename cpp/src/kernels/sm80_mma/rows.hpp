@@ -31,7 +31,7 @@ namespace tcgemm::sm80_mma {
     TCGEMM_SM80_MMA_TILES(ROW, f16, __half)                                                                 \
     TCGEMM_SM80_MMA_TILES(ROW, bf16, __nv_bfloat16)                                                         \
     ROW(f16_acc16_256x128x32, __half, __half, __half, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)      \
-    ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 4, 1, 1.055, 5.0, 1.06, 1.06)           \
+    ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 5, 1, 1.055, 5.0, 1.06, 1.06)           \
     ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)
 // With contiguous k: ldmatrix transposes elements of 16 bits only.
 #define TCGEMM_SM80_MMA_K_MAJOR_ROWS(ROW)                                                                   \

@@ -76,26 +76,33 @@ struct Mma<__half, __half, __half> : MmaOf32Bytes<__half> {
     }
 };
 
-// A lane holds of A the elements of rows lane / 4 and + 8, of B those of column lane / 4, at k
-// lane % 4.
+// A lane holds for each quad of k, at k lane % 4 of it, of A the elements of rows lane / 4 and + 8,
+// of B those of column lane / 4 of either B. One instruction for all of k (sm_90) reads and writes
+// the sums once.
 template <>
 struct Mma<double, double, double> {
-    static constexpr int kM = 16, kN = 8, kK = 4;
-    using Fragment = double[2];
+    static constexpr int kM = 16, kN = 8, kK = 16;
+    using Fragment = double[kK / 2];
     using Sums = double[4];
     static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
                                                     int half) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // twice the rate of the instruction of sm_80
-        asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-            "{%0, %1, %2, %3};"
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, "
+            "%8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
             : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-            : "d"(a[0]), "d"(a[1]), "d"(b[half]));
+            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+              "d"(a[7]), "d"(b[half]), "d"(b[2 + half]), "d"(b[4 + half]), "d"(b[6 + half]));
 #else
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-                : "+d"(d[2 * i]), "+d"(d[2 * i + 1])
-                : "d"(a[i]), "d"(b[half]));
+        for (int k = 0; k < kK / 2; k += 2) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, "
+                    "%1};"
+                    : "+d"(d[2 * i]), "+d"(d[2 * i + 1])
+                    : "d"(a[k + i]), "d"(b[k + half]));
+            }
         }
 #endif
     }
