@@ -472,6 +472,29 @@ TEST(only_a_b_that_is_packed_anyway_is_transposed) {
     CHECK(any || modes().empty());
 }
 
+// One operand of a TF32 product may have contiguous m or n: it is the kernel's A.
+TEST(tf32_lies_across_d_where_that_spares_packing_b) {
+    if (modes().empty()) return;
+    const auto transposed = [](Shape shape, bool a_along_m, bool b_along_n, DType result) {
+        GemmProblem p = k_major_product(DType::f32, result, Accumulate::automatic, shape);
+        if (a_along_m) p.a = Operand::col_major(DType::f32, p.m);
+        if (b_along_n) p.b = Operand::row_major(DType::f32, p.n);
+        return best_row(p).transposed;
+    };
+    for (const std::int64_t size : {256, 1024, 4096}) {
+        const Shape square{size, size, size};
+        for (const DType result : {DType::f32, DType::f16}) {
+            CHECK(!transposed(square, false, false, result));
+            CHECK(!transposed(square, true, false, result));
+            CHECK(transposed(square, false, true, result));
+        }
+        CHECK(!transposed(square, false, true, DType::f64));  // of which there are no boxes
+        // Where both would have to be packed, the smaller one is.
+        CHECK(transposed({size, 8 * size, size}, true, true, DType::f32));
+        CHECK(!transposed({8 * size, size, size}, true, true, DType::f32));
+    }
+}
+
 }  // namespace
 
 int main() { return check::run(); }

@@ -91,6 +91,11 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
 }
 
+// Whether A comes through registers, for it lies along m.
+inline bool a_in_registers(const RowInfo& row, const ValidProblem& problem, const Forms& forms) {
+    return row.any_major_a && !row.any_major() && !forms.packs_a && problem->a.col_stride != 1;
+}
+
 // What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
 // k-block, and those of B along an n shorter than a box. Where each block has one tile, most of
 // that is hidden.
@@ -152,8 +157,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const SplitLayout layout =
         split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
-    const bool from_registers = of_whole_tiles.any_major_a && !of_whole_tiles.any_major() &&
-                                !forms.packs_a && problem->a.col_stride != 1;
+    const bool from_registers = a_in_registers(of_whole_tiles, problem, forms);
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
                               from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k,
                               problem.has_block_scales(), blocks, device.sm_count);
@@ -234,7 +238,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                          size_of(problem->d.dtype) * m * n * batch;
     double memory_us = bytes / kBytesPerUs;
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
-    const bool has_whole_ring = row.fits_ring && !row.any_major() && tiles <= sms;
+    const bool has_whole_ring = row.few_rows() && tiles <= sms;
     if (chosen.split_k == 1) {
         if (!has_whole_ring) memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
         if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
@@ -354,7 +358,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     // And those of a box of D, whose store is not cut.
     Schedule box = form;
     box.tile_n = kRowBytes / static_cast<int>(size_of(problem->d.dtype));
-    if (row.fits_ring && !row.any_major() && box.tile_n >= row.least_n && best.split_k == 1 &&
+    if (row.few_rows() && box.tile_n >= row.least_n && best.split_k == 1 &&
         !problem.has_block_scales()) {
         consider(box);
     }
@@ -388,6 +392,9 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
                              const DeviceProperties& device, const Forms& forms,
                              bool transposed = false) {
     RowInfo row = of_any_scales;
+    if (row.tile.block_n > 128 && a_in_registers(row, problem, forms)) {
+        row.least_n = row.tile.block_n;  // Policy::kLeastN
+    }
     if (problem.has_block_scales()) {
         const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
         for (double* const us : {&row.k_block_alone_us, &row.k_block_us}) {

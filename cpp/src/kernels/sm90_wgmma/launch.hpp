@@ -31,6 +31,7 @@ struct RowInfo {
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
+    constexpr bool few_rows() const { return splits && !any_major(); }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {

@@ -3,6 +3,7 @@
 
 #include "kernels/device/ptx/wgmma.cuh"
 #include "kernels/halves.hpp"
+#include "kernels/sm90_wgmma/fragments.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 #include "kernels/sm90_wgmma/scales.cuh"
 
@@ -10,56 +11,6 @@ namespace tcgemm::sm90_wgmma {
 
 // Bytes from 64 rows (m or n) of an operand's tile to the next 64, in both major orders.
 inline constexpr int kSlabBytes = 64 * kRowBytes;
-
-// A with contiguous m in registers, of elements of 32 bits: boxes of 32 m, each row of which is 128
-// bytes of one k. A warp has 16 m of a box.
-template <class Policy>
-class FragmentsOfA {
-    static constexpr int kBox = box_mn(sizeof(typename Policy::ElementA));
-    static constexpr int kBoxBytes = kBox * kRowBytes, kStepBytes = 8 * kRowBytes;
-
-   public:
-    // Of an instruction's k, see ptx::WgmmaOfRegisters; as loaded, the two k of a row in any order.
-    using Registers = std::uint32_t[Policy::kSubtiles][4];
-
-    __device__ explicit FragmentsOfA(SharedMemory<Policy> shared) {
-        const int lane = this_thread() % 32, warp = thread_in_warpgroup() / 32;
-        const int row = (Policy::kPingPong ? 0 : this_warpgroup() * Policy::kRows) + warp * 16;
-        // Rows that the ring has no boxes for are not stored: any others will do.
-        const int box = min(row / kBox, shared.bytes_a() / kBoxBytes - 1);
-        const int m = row % kBox + lane / 4;
-        // Half of the lanes load the upper k first: all lie in different banks then.
-        swaps_ = lane & 16;
-        const int k = lane % 4 + (swaps_ ? 4 : 0);
-        offset_ = box * kBoxBytes + k * kRowBytes + ((m / 4 ^ k) << 4) + m % 4 * 4;
-    }
-
-    // `tile`: the k-block's A in shared memory.
-    __device__ __forceinline__ void load(std::uint32_t tile, int step, Registers& loaded) const {
-        constexpr int kEightRows = 2 << 4, kFourK = 4 * kRowBytes | 4 << 4;  // of an address
-        const std::uint32_t place = tile + offset_;
-#pragma unroll
-        for (int s = 0; s < Policy::kSubtiles; ++s) {
-            const std::uint32_t at = s * (kMmaM / kBox) * kBoxBytes + step * kStepBytes;
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const std::uint32_t its = place ^ i % 2 * kEightRows ^ i / 2 * kFourK;
-                loaded[s][i] = ptx::load_shared<std::uint32_t>(its + at);
-            }
-        }
-    }
-    __device__ __forceinline__ void order(const Registers& loaded, Registers& fragment) const {
-#pragma unroll
-        for (int s = 0; s < Policy::kSubtiles; ++s) {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) fragment[s][i] = swaps_ ? loaded[s][i ^ 2] : loaded[s][i];
-        }
-    }
-
-   private:
-    std::uint32_t offset_;
-    bool swaps_;
-};
 
 template <class Policy>
 class Multiplier {
@@ -152,9 +103,12 @@ class Multiplier {
             constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
         }
+        if (blocks == 0) return;
         if constexpr (Policy::kAInRegisters) {
-            multiply_fragments<MmaOf<kWidth>>(blocks, acc);
-        } else if (blocks > 0) {
+            wait_for_turn();
+            multiply_fragments<MmaOf<kWidth>>(shared_, at_, b_, cluster_log2_, blocks, acc,
+                                              [&] { pass_turn(); });
+        } else {
             multiply_stages<MmaOf<kWidth>>(blocks, acc);
         }
     }
@@ -291,72 +245,6 @@ class Multiplier {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
         release(previous);
-    }
-
-    // The same with A in registers, loaded some steps ahead of their wgmma. acc holds zeros.
-    template <class MmaOfWidth, int kSize>
-    __device__ __forceinline__ void multiply_fragments(int blocks,
-                                                       Register (&acc)[kSubtiles][kSize]) {
-        // One step is at work while the next is issued; the others of a stage are on their way. A
-        // load comes some 400 cycles after it was asked for, with wgmma reading B beside it: three
-        // steps ahead, for six, made 1024 cubed take 16.5 us, for 11.7.
-        constexpr int kCount = Policy::kBlocksPerStage * kSteps, kAhead = kCount - 2;
-        using Fragments = FragmentsOfA<Policy>;
-        wait_for_turn();
-        if (blocks == 0) return pass_turn();
-        const Fragments a(shared_);
-        // Each lane has read a stage, and arrives for itself, one of them in the other block.
-        const int lane = this_thread() % 32;
-        const bool is_others =
-            cluster_log2_ > 0 && lane < 2 && lane != static_cast<int>(ptx::cluster_rank());
-        const std::uint32_t others =
-            is_others ? ptx::address_in_cluster(shared_.empty(0), lane) : 0;
-        const auto release_all = [&](int stage) {
-            ptx::arrive(shared_.empty(stage));
-            if (others != 0) ptx::arrive_in_cluster(others + stage * 8);
-        };
-        typename Fragments::Registers loaded[kCount];
-        const auto load = [&](int stage, int step) {
-            a.load(shared_.a(stage, step / kSteps), step % kSteps, loaded[step]);
-        };
-        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
-#pragma unroll
-        for (int step = 0; step < kAhead; ++step) load(at_.stage, step);
-        int previous = -1;
-        while (true) {
-            blocks -= Policy::kBlocksPerStage;
-            RingPosition next = at_;  // behind the last stage that one again, for nothing
-            if (blocks > 0) next.advance(shared_);
-            const ptx::MatrixDescriptor b = b_.further(at_.stage * shared_.stage_bytes()).uniform();
-#pragma unroll
-            for (int step = 0; step < kCount; ++step) {
-                const int ahead = step + kAhead;
-                if (ahead == kCount) {
-                    ptx::wait_for_phase(shared_.full(next.stage), next.parity);
-                }
-                load(ahead < kCount ? at_.stage : next.stage, ahead % kCount);
-                typename Fragments::Registers fragment;
-                a.order(loaded[step], fragment);
-                ptx::wgmma_fence();
-#pragma unroll
-                for (int s = 0; s < kSubtiles; ++s) {
-                    const int at = step / kSteps * shared_.bytes_b() + step % kSteps * kMmaKBytes;
-                    MmaOfWidth::run(acc[s], fragment[s], b.at(at), true);
-                }
-                ptx::wgmma_commit();
-                ptx::wgmma_wait<1>();
-                if (step == 0 && previous >= 0) release_all(previous);
-            }
-            previous = at_.stage;
-            if (blocks <= 0) break;
-            at_ = next;
-        }
-        at_.advance(shared_);
-        pass_turn();
-        ptx::wgmma_wait<0>();
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
-        release_all(previous);
     }
 
     // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the

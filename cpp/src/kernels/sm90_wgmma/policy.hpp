@@ -77,7 +77,9 @@ struct Policy {
     // wgmma takes m or n contiguous of 16-bit elements alone; others of A, out of registers.
     static constexpr bool kAInRegisters = sizeof(ElementA) != 2 && A == Major::mn;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
-    static constexpr int kLeastN = Row::least_n;  // of the instructions; kBlockN: no narrower ones
+    // Of the instructions; kBlockN: no narrower ones, as of large tiles with A in registers, whose
+    // loops would spill.
+    static constexpr int kLeastN = kAInRegisters && kBlockN > 128 ? kBlockN : Row::least_n;
     static constexpr int narrower(int width, bool has_block_scales = false) {
         return sm90_wgmma::narrower(width, kBlockN, Row::by_steps, has_block_scales);
     }

@@ -86,18 +86,19 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
         /* Or over the two blocks of a cluster. */                                                 \
         static constexpr bool pairs = any_major;                                                   \
-        /* Small tiles of contiguous k are for few rows too, large 16-bit ones become narrower: */ \
-        /* what that leaves of shared memory holds further stages. */                              \
+        /* Small tiles of contiguous k are for few rows too, large ones become narrower (but */    \
+        /* those of integers, whose loops would spill): what that leaves of shared memory */       \
+        /* holds further stages. */                                                                \
         static constexpr bool few_rows = splits && !any_major;                                     \
+        static constexpr bool narrows = block_n > 128 && !std::is_same_v<A, std::int8_t>;          \
         /* Loops that promote lose a tenth to a ring whose size is not known before. */            \
-        static constexpr bool fits_ring = few_rows || (any_major && block_n > 128 && !promotes);   \
+        static constexpr bool fits_ring = few_rows || (narrows && !promotes);                      \
         /* A quarter of those. Otherwise half or less is for the next smaller tile, if any. */     \
-        static constexpr int least_n =                                                             \
-            few_rows ? 32                                                                          \
-            : block_n <= 128 || std::is_same_v<accumulator, __half> || !(any_major || promotes)    \
-                ? block_n                                                                          \
-            : any_major ? block_n / 4 / kWidthStep * kWidthStep                                    \
-                        : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep;                    \
+        static constexpr int least_n = few_rows                                          ? 32      \
+                                       : !narrows || std::is_same_v<accumulator, __half> ? block_n \
+                                       : any_major || !promotes                                    \
+                                           ? block_n / 4 / kWidthStep * kWidthStep                 \
+                                           : (block_n / 2 + kWidthStep) / kWidthStep * kWidthStep; \
         /* Columns that do not exist cost time where they are promoted, or many. */                \
         static constexpr bool by_steps = promotes || !few_rows;                                    \
         static constexpr bool scales = sizeof(A) == 1;                                             \

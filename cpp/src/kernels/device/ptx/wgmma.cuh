@@ -119,7 +119,7 @@ struct WgmmaOfRegisters;
 
 // Registers first, then descriptor of A, of B, accumulate, kTransA, kTransB: `da` and so on are their places.
 // `behind` the predicate: factors 1 of A and B, which whole numbers have not, and whether 16-bit elements are MN-major.
-#define TCGEMM_WGMMA(n, registers, da, db, acc, ta, tb, k_and_types, behind, A, B, Accumulator, Register, constraint)   \
+#define TCGEMM_WGMMA(n, registers, da, db, acc, ta, tb, unused, k_and_types, behind, A, B, Accumulator, Register, constraint)   \
     template <bool kTransA, bool kTransB>                                                                               \
     struct Wgmma<A, B, Accumulator, n, kTransA, kTransB> {                                                              \
         static_assert(sizeof(A) == 2 || !(kTransA || kTransB), "k is contiguous");                                      \
@@ -139,9 +139,9 @@ struct WgmmaOfRegisters;
         }                                                                                                               \
     };
 // Registers of D, then of A from place `a0` on, descriptor of B, accumulate.
-#define TCGEMM_WGMMA_OF_REGISTERS(n, registers, a0, a1, a2, a3, db, acc)                                                \
+#define TCGEMM_WGMMA_OF_REGISTERS(n, registers, a0, a1, a2, a3, db, acc, k_and_types, A)                                \
     template <>                                                                                                         \
-    struct WgmmaOfRegisters<Tf32, n> {                                                                                  \
+    struct WgmmaOfRegisters<A, n> {                                                                                     \
         static constexpr int kRegisters = registers;                                                                    \
         template <int kSize>                                                                                            \
         __device__ __forceinline__ static void run(float (&d)[kSize], const std::uint32_t (&a)[4], std::uint64_t b,     \
@@ -150,7 +150,7 @@ struct WgmmaOfRegisters;
                 "{\n"                                                                                                   \
                 "  .reg .pred accumulate;\n"                                                                            \
                 "  setp.ne.b32 accumulate, %" #acc ", 0;\n"                                                             \
-                "  wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" TCGEMM_REGISTERS_##registers "},"         \
+                "  wgmma.mma_async.sync.aligned.m64n" #n k_and_types " {" TCGEMM_REGISTERS_##registers "},"             \
                 " {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #db ", accumulate, 1, 1;\n"                              \
                 "}\n"                                                                                                   \
                 : TCGEMM_OPERANDS_##registers("+f")                                                                     \
@@ -161,36 +161,33 @@ struct WgmmaOfRegisters;
 #define TCGEMM_FACTORS_AND_ORDERS(ta, tb) ", 1, 1, %" #ta ", %" #tb
 #define TCGEMM_NOTHING(ta, tb) ""
 // n and, with a register for two columns, the other numbers.
-#define TCGEMM_WIDTHS(ROW, ...)                         \
-    ROW(32, 16, 16, 17, 18, 19, 20, __VA_ARGS__)        \
-    ROW(48, 24, 24, 25, 26, 27, 28, __VA_ARGS__)        \
-    ROW(64, 32, 32, 33, 34, 35, 36, __VA_ARGS__)        \
-    ROW(80, 40, 40, 41, 42, 43, 44, __VA_ARGS__)        \
-    ROW(96, 48, 48, 49, 50, 51, 52, __VA_ARGS__)        \
-    ROW(112, 56, 56, 57, 58, 59, 60, __VA_ARGS__)       \
-    ROW(128, 64, 64, 65, 66, 67, 68, __VA_ARGS__)       \
-    ROW(144, 72, 72, 73, 74, 75, 76, __VA_ARGS__)       \
-    ROW(160, 80, 80, 81, 82, 83, 84, __VA_ARGS__)       \
-    ROW(176, 88, 88, 89, 90, 91, 92, __VA_ARGS__)       \
-    ROW(192, 96, 96, 97, 98, 99, 100, __VA_ARGS__)      \
-    ROW(208, 104, 104, 105, 106, 107, 108, __VA_ARGS__) \
-    ROW(224, 112, 112, 113, 114, 115, 116, __VA_ARGS__) \
-    ROW(240, 120, 120, 121, 122, 123, 124, __VA_ARGS__) \
-    ROW(256, 128, 128, 129, 130, 131, 132, __VA_ARGS__)
+#define TCGEMM_WIDTHS(ROW, ...)                                 \
+    ROW(32, 16, 16, 17, 18, 19, 20, 21, __VA_ARGS__)            \
+    ROW(48, 24, 24, 25, 26, 27, 28, 29, __VA_ARGS__)            \
+    ROW(64, 32, 32, 33, 34, 35, 36, 37, __VA_ARGS__)            \
+    ROW(80, 40, 40, 41, 42, 43, 44, 45, __VA_ARGS__)            \
+    ROW(96, 48, 48, 49, 50, 51, 52, 53, __VA_ARGS__)            \
+    ROW(112, 56, 56, 57, 58, 59, 60, 61, __VA_ARGS__)           \
+    ROW(128, 64, 64, 65, 66, 67, 68, 69, __VA_ARGS__)           \
+    ROW(144, 72, 72, 73, 74, 75, 76, 77, __VA_ARGS__)           \
+    ROW(160, 80, 80, 81, 82, 83, 84, 85, __VA_ARGS__)           \
+    ROW(176, 88, 88, 89, 90, 91, 92, 93, __VA_ARGS__)           \
+    ROW(192, 96, 96, 97, 98, 99, 100, 101, __VA_ARGS__)         \
+    ROW(208, 104, 104, 105, 106, 107, 108, 109, __VA_ARGS__)    \
+    ROW(224, 112, 112, 113, 114, 115, 116, 117, __VA_ARGS__)    \
+    ROW(240, 120, 120, 121, 122, 123, 124, 125, __VA_ARGS__)    \
+    ROW(256, 128, 128, 129, 130, 131, 132, 133, __VA_ARGS__)
 
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k16.f32.f16.f16", TCGEMM_FACTORS_AND_ORDERS, __half, __half, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k16.f32.bf16.bf16", TCGEMM_FACTORS_AND_ORDERS, __nv_bfloat16, __nv_bfloat16, float, float, "+f")
-TCGEMM_WGMMA(256, 64, 64, 65, 66, 67, 68, "k16.f16.f16.f16", TCGEMM_FACTORS_AND_ORDERS, __half, __half, __half, std::uint32_t, "+r")
+TCGEMM_WGMMA(256, 64, 64, 65, 66, 67, 68, 69, "k16.f16.f16.f16", TCGEMM_FACTORS_AND_ORDERS, __half, __half, __half, std::uint32_t, "+r")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k8.f32.tf32.tf32", TCGEMM_FACTORS, Tf32, Tf32, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.s32.s8.s8", TCGEMM_NOTHING, std::int8_t, std::int8_t, std::int32_t, std::int32_t, "+r")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e4m3", TCGEMM_FACTORS, E4M3, E4M3, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e4m3.e5m2", TCGEMM_FACTORS, E4M3, E5M2, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e4m3", TCGEMM_FACTORS, E5M2, E4M3, float, float, "+f")
 TCGEMM_WIDTHS(TCGEMM_WGMMA, "k32.f32.e5m2.e5m2", TCGEMM_FACTORS, E5M2, E5M2, float, float, "+f")
-TCGEMM_WGMMA_OF_REGISTERS(32, 16, 16, 17, 18, 19, 20, 21)
-TCGEMM_WGMMA_OF_REGISTERS(64, 32, 32, 33, 34, 35, 36, 37)
-TCGEMM_WGMMA_OF_REGISTERS(128, 64, 64, 65, 66, 67, 68, 69)
-TCGEMM_WGMMA_OF_REGISTERS(256, 128, 128, 129, 130, 131, 132, 133)
+TCGEMM_WIDTHS(TCGEMM_WGMMA_OF_REGISTERS, "k8.f32.tf32.tf32", Tf32)
 // clang-format on
 
 #undef TCGEMM_WGMMA
