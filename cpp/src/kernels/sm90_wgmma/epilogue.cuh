@@ -232,7 +232,7 @@ class TileStore {
                     ptx::store_matrices(address, words);
                 }
             }
-        } else if (is_transposed) {  // 8 columns, in stagings of 32 rows each
+        } else if (Policy::kAInRegisters && is_transposed) {  // 8 columns, in two boxes of 32 rows
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
                 const int row = warp * 16 + lane / 4 + w / 2 * 8, col = lane % 4 * 2 + w % 2;

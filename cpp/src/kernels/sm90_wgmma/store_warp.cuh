@@ -53,9 +53,11 @@ class StoreWarp {
     __device__ __forceinline__ void for_boxes(std::uint32_t staging, ptx::TensorCoordinates at,
                                               const Move& move) const {
         move(staging, at);
-        if (is_transposed() && params_.item_log2 == 2) {
-            at.inner += box_cols();
-            move(staging + kStagingBytes / 2, at);
+        if constexpr (Policy::kAInRegisters) {
+            if (is_transposed() && params_.item_log2 == 2) {
+                at.inner += box_cols();
+                move(staging + kStagingBytes / 2, at);
+            }
         }
     }
     __device__ ptx::TensorCoordinates place(const Work& work, int box, int across) const {
