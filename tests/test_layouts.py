@@ -14,9 +14,8 @@ LAYOUTS = [
 
 
 def test_every_layout_by_every_kernel(lab, mode, rng, monkeypatch):
-    """Ragged tiles, parts of K, C and a batch, of rows and columns that vectors can be loaded from
-    and of others."""
-    shapes = ((200, 136, 100), (72, 328, 1056), (16, 264, 40), (131, 77, 67))
+    """Ragged tiles, C and a batch, with rows that vectors can be loaded from and with others."""
+    shapes = ((200, 136, 100), (72, 328, 264), (131, 77, 67))
     accepted = 0
     for _ in lab.force_each(monkeypatch):
         for (m, n, k), layouts in itertools.product(shapes, LAYOUTS):
