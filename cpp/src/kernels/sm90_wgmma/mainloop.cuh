@@ -103,13 +103,14 @@ class Multiplier {
             constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
         }
-        if (blocks == 0) return;
-        if constexpr (Policy::kAInRegisters) {
-            wait_for_turn();
-            multiply_fragments<MmaOf<kWidth>>(shared_, at_, b_, cluster_log2_, blocks, acc,
-                                              [&] { pass_turn(); });
-        } else {
-            multiply_stages<MmaOf<kWidth>>(blocks, acc);
+        if (blocks > 0) {
+            if constexpr (Policy::kAInRegisters) {
+                wait_for_turn();
+                multiply_fragments<MmaOf<kWidth>>(shared_, at_, b_, cluster_log2_, blocks, acc,
+                                                  [&] { pass_turn(); });
+            } else {
+                multiply_stages<MmaOf<kWidth>>(blocks, acc);
+            }
         }
     }
 
