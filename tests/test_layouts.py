@@ -1,4 +1,4 @@
-"""Operands where they lie: every layout of A and B, by every kernel, and what a plan must pack."""
+"""Operands where they lie, in every layout, by every kernel; and tiles that lie across D."""
 
 import itertools
 
@@ -43,3 +43,47 @@ def test_tf32_packs_as_little_as_it_can(lab, mode, rng):
         text = str(lab.prepare(mode, a, b, layouts=layouts).plan)
         packed.append([operand for operand in "AB" if f"pack       {operand} " in text])
     assert packed == [[], [], ["A"], []]  # of B the pass would read twice as much
+
+
+def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
+    """Where D has few more rows than a tile and many columns, a kernel may compute D^T = B^T A^T
+    and store it transposed; C comes in likewise. Tiles are as narrow as fills the GPU, as where D
+    has as few columns. By every kernel."""
+    n, k = (4104, 136) if lab.on_gpu else (72, 24)
+    narrow = ("float16", "bfloat16", "float32")
+    outs = [out for out in mode.outputs if out in narrow] or mode.outputs[:1]
+    across = accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        few = (136, 264, 320, 384, 440, 500) if lab.on_gpu else (40,)
+        for m, out in itertools.product(few, outs):
+            rows = [*range(0, m, 13), m - 1]
+            a, b = data.integers(rng, mode, (2, m, k), (2, k, n))
+            c = round_to(rng.integers(-8, 8, (1, m, n)).repeat(2, 0), out)
+            how = {"out_dtype": out, "expect": "exact", "rows": rows}
+            layouts = {"b": Layout("col"), "c": Layout(broadcast_batch=True)}
+            try:
+                lab.check(mode, a, b, c, alpha=2, beta=3, layouts=layouts, **how)
+            except tcgemm.NoKernelError:
+                break
+            lab.check(mode, a, b, c, alpha=2, beta=3, layouts={"c": layouts["c"]}, **how)
+            lab.check(mode, a[0], b[0], layouts={"out": Layout(pad=24, align=16)}, **how)
+            of_columns = {"out_dtype": out, "expect": "exact", "rows": [*range(0, n, 131), n - 1]}
+            lab.check(mode, b[0].T, a[0].T, **of_columns)
+            lab.check(mode, b[0].T, a[0].T, layouts={"b": Layout("col")}, **of_columns)
+            across += "D^T" in str(lab.prepare(mode, a[0], b[0], out_dtype=out).plan)
+            accepted += 1
+    assert accepted > 0
+    assert across > 0 or lab.family != "sm90_wgmma" or mode.name not in ("fp16", "bf16", "tf32")
+
+
+def test_long_k_across_the_output(lab, mode, rng):
+    """The same where K is split among blocks, which add their sums up and store them."""
+    shape = (136, 1032, 16384) if lab.on_gpu else (12, 24, 300)
+    m, n, k = shape
+    a, b = data.signed(rng, mode, (m, k), (k, n))
+    for determinism in ("run_to_run", "batch_invariant"):
+        how = {"rows": [0, 5, m // 2, m - 1], "layouts": {"b": Layout("col")}}
+        try:
+            lab.check(mode, a, b, determinism=determinism, **how)
+        except tcgemm.NoKernelError:
+            assert determinism == "batch_invariant"
