@@ -78,8 +78,7 @@ DType dtype_named(const std::string& name) {
     if (name == "tf32") return DType::f32;
     std::fprintf(stderr,
                  "schedule_bench: DTYPE is %s; it must be f16, bf16, f64, e4m3, i8 or tf32, with "
-                 ":f32 behind "
-                 "it for FP32 output, +promoted or +fast for other sums\n",
+                 ":f32 behind it for FP32 output, +promoted or +fast for other sums\n",
                  name.c_str());
     std::exit(1);
 }

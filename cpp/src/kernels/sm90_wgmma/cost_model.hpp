@@ -28,9 +28,6 @@ inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
-// Of a k-block's time in ping-pong tiles, where A comes through registers: of one block at work and
-// of all; and at least, however few columns there are.
-inline constexpr double kFragmentsAlone = 1.4, kFragments = 1.08, kFragmentsUs = 0.2;
 inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
 // Of that time for each further read, mostly from L2; where all parts of K are read at once.
@@ -47,13 +44,16 @@ inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-// Packing B with contiguous k, more than as it lies: always, and passes over it.
-inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
 // Packing of an operand: always, and passes over it.
 inline constexpr double kPackUs = 2.0, kPackPasses = 2.0;
+// Packing B with contiguous k, more than as it lies: always, and passes over it.
+inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
+// Of a k-block's time in ping-pong tiles, where A comes through registers: of one block at work and
+// of all; and at least, however few columns there are.
+inline constexpr double kFragmentsAlone = 1.4, kFragments = 1.08, kFragmentsUs = 0.2;
 // What a consumer stores itself, an element at a time: the other one's wgmma. Rows hold up nothing.
 inline constexpr double kHoldsUp = 1.3;
 inline constexpr int kLargeM = 128;
