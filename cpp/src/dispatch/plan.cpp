@@ -433,7 +433,8 @@ std::string Plan::describe() const {
     if (given.scale_d) scales += std::string(scales.empty() ? "" : ", ") + "D tensor";
     if (!scales.empty()) text += "scales     " + scales + "\n";
     text += "device     " + properties(plan.device).name + "\n";
-    text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) + "\n";
+    text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) +
+            (plan.schedule.splits_rest ? " of the tiles behind the last whole wave" : "") + "\n";
     if (plan.halves.fallback != nullptr) {
         text += "pack       A and B, each float32 number as two float16\n";
         text += std::string("fallback   ") + plan.halves.fallback->name + ", split-K " +

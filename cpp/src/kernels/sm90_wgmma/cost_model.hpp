@@ -154,8 +154,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
     const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
                                                 chosen, device.sm_count);
-    const SplitLayout layout =
-        split_layout(of_whole_tiles, arrangement, problem.batch_count(), chosen, blocks);
+    const std::int64_t split =
+        split_tiles(of_whole_tiles, arrangement, problem.batch_count(), chosen, device.sm_count);
+    const SplitLayout layout = split_layout(of_whole_tiles, split, chosen, blocks);
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
     const bool from_registers = a_in_registers(of_whole_tiles, problem, forms);
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
@@ -182,21 +183,29 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1), slots = sms * row.blocks_per_sm;
-    const double tiles = static_cast<double>(arrangement.tiles()) * batch * chosen.split_k;
+    // With parts of K counted as tiles.
+    const double parts = static_cast<double>(split) * chosen.split_k;
+    const double whole_tiles = static_cast<double>(arrangement.tiles()) * batch - split;
+    const double tiles = whole_tiles + parts;
     const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;  // of a tile
-    const double k_blocks = std::ceil(static_cast<double>(arrangement.k_blocks) / chosen.split_k);
+    const double part_k_blocks =
+        std::ceil(static_cast<double>(arrangement.k_blocks) / chosen.split_k);
+    const double k_blocks =
+        chosen.splits_rest ? static_cast<double>(arrangement.k_blocks) : part_k_blocks;
 
     // All slots are at work but in the last wave.
-    const double full_waves = std::floor(tiles / slots), rest = tiles - full_waves * slots;
+    const double full_waves = std::floor((chosen.splits_rest ? whole_tiles : tiles) / slots);
+    const double rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
     // Large tiles slow each other down where they are on more than half of the SMs.
-    const bool is_large = row.tile.block_m >= kLargeM && (chosen.split_k == 1 || chosen.in_cluster);
+    const bool is_split = chosen.split_k > 1 && !chosen.splits_rest;
+    const bool is_large = row.tile.block_m >= kLargeM && (!is_split || chosen.in_cluster);
     const double crowd =
         is_large ? std::clamp(2 * rest / sms - 1, 0.0, 1.0) : (rest > sms ? 1.0 : 0.0);
     const double last_k_block_us =
         row.k_block_alone_us + crowd * (row.k_block_us - row.k_block_alone_us);
     double busy = full_waves * k_blocks * row.k_block_us +
-                  (rest > 0 ? k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
+                  (rest > 0 ? part_k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
     if (chosen.in_cluster) busy *= kTwoParts;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
@@ -227,7 +236,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const auto again = [&](double operand_bytes, std::int64_t reads) {
         if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
-        if (chosen.split_k == 1) return full_waves >= 1 ? 1.0 : 1.5;
+        if (!is_split) return full_waves >= 1 ? 1.0 : 1.5;
         if (operand_bytes < l2_bytes / 4) return 1.0;
         const bool at_once = tiles <= slots && !chosen.in_cluster;
         return 1 + (at_once ? kAtOnce : kAgain) * static_cast<double>(reads - 1);
@@ -239,7 +248,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     double memory_us = bytes / kBytesPerUs;
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
     const bool has_whole_ring = row.few_rows() && tiles <= sms;
-    if (chosen.split_k == 1) {
+    if (!is_split) {
         if (!has_whole_ring) memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
         if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
     }
@@ -255,7 +264,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double sm_us = sm_bytes <= kRingBytes ? 0
                          : on_sm == 1           ? sm_bytes / kAloneBytesPerUs
                                                 : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
-    if (chosen.split_k > 1 || has_whole_ring) memory_us = std::max(memory_us, sm_us);
+    if (is_split || has_whole_ring) memory_us = std::max(memory_us, sm_us);
     schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / kBytesPerUs;
@@ -275,10 +284,11 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
         // What a block leaves of each of its parts, and what it adds up.
-        const double slots_used = std::min(tiles, slots);
-        const double parts_bytes = std::ceil(tiles / slots_used) * sums * sizeof(float);
-        const double share_bytes = static_cast<double>(layout.share_pieces) * kPieceBytes *
-                                   std::ceil(tiles / chosen.split_k * layout.shares / slots_used);
+        const double slots_used = std::min(parts, slots);
+        const double parts_bytes = std::ceil(parts / slots_used) * sums * sizeof(float);
+        const double share_bytes =
+            static_cast<double>(layout.share_pieces) * kPieceBytes *
+            std::ceil(static_cast<double>(split) * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
         if (2 * blocks > device.sm_count) schedule.cost_us += kNoRoomUs;
         schedule.cost_us += kSplitUs + (on_sm - 1) * kSharedSplitUs +
@@ -308,6 +318,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                               const Schedule& form) {
     Schedule best = form;
     best.split_k = invariant_splits(row, problem);
+    const bool splits_always = best.split_k > 1;
     best = schedule_with(row, problem, device, forms, best);
     const auto consider = [&](const Schedule& candidate) {
         const Schedule priced = schedule_with(row, problem, device, forms, candidate);
@@ -338,19 +349,37 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         const std::int64_t n = std::max(even, round_up(std::int64_t{row.least_n}, step));
         return n < whole.n_step ? static_cast<int>(n) : 0;
     };
+    // Tiles behind the last whole wave, where most SMs would have none: as many parts of their K as
+    // give each SM one.
+    const auto consider_rest = [&](Schedule candidate) {
+        if (!row.splits || splits_always || problem.batch_invariant()) return;
+        candidate.splits_rest = true;
+        const Arrangement arrangement = arrange(row, problem, device, candidate);
+        const std::int64_t all = arrangement.tiles() * problem.batch_count();
+        const std::int64_t rest =
+            split_tiles(row, arrangement, problem.batch_count(), candidate, device.sm_count);
+        if (rest == all || rest == 0) return;
+        candidate.split_k = static_cast<int>(std::min<std::int64_t>(
+            {slots / rest, arrangement.k_blocks / kMinPartBlocks, kMaxParts}));
+        if (candidate.split_k > 1) consider(candidate);
+    };
+    consider_rest(form);
     for (const std::int64_t columns :
          {whole.tiles_n(), waves * slots / rows, (waves + 1) * slots / rows}) {
         Schedule candidate = form;
         candidate.tile_n = narrower_n(columns);
         candidate.shares_b |= along_n && candidate.tile_n % kBoxMn != 0;
-        if (candidate.tile_n > 0 && best.split_k == 1) consider(candidate);
+        if (candidate.tile_n > 0 && !splits_always) {
+            consider(candidate);
+            consider_rest(candidate);
+        }
         // Most of what tiles of half a width or less load is A: pairs of columns load it together.
         // Small tiles, two of which share an SM, lost by it (1024 cubed in FP8 5.2 to 5.7 us).
         candidate.tile_n = narrower_n(std::max<std::int64_t>(columns / 2 * 2, 2));
         candidate.shares_a = true;
         candidate.shares_b = false;
         const bool is_narrow = candidate.tile_n > 0 && 2 * candidate.tile_n <= row.tile.block_n;
-        if (is_narrow && row.any_major() && !along_n && best.split_k == 1 &&
+        if (is_narrow && row.any_major() && !along_n && !splits_always &&
             arrange(row, problem, device, candidate).band() == 1) {
             consider(candidate);
         }
@@ -358,13 +387,14 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     // And those of a box of D, whose store is not cut.
     Schedule box = form;
     box.tile_n = kRowBytes / static_cast<int>(size_of(problem->d.dtype));
-    if (row.few_rows() && box.tile_n >= row.least_n && best.split_k == 1 &&
+    if (row.few_rows() && box.tile_n >= row.least_n && !splits_always &&
         !problem.has_block_scales()) {
         consider(box);
     }
     if (!row.splits || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
+    if (!row.any_major() && !row.few_rows()) return best;
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
         Schedule candidate = form;
         candidate.tile_n = narrower_n(whole.tiles_n());
@@ -392,9 +422,7 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
                              const DeviceProperties& device, const Forms& forms,
                              bool transposed = false) {
     RowInfo row = of_any_scales;
-    if (row.tile.block_n > 128 && a_in_registers(row, problem, forms)) {
-        row.least_n = row.tile.block_n;  // Policy::kLeastN
-    }
+    row.least_n = least_width(row.least_n, row.tile.block_n, a_in_registers(row, problem, forms));
     if (problem.has_block_scales()) {
         const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
         for (double* const us : {&row.k_block_alone_us, &row.k_block_us}) {

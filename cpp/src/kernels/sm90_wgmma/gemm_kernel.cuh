@@ -120,7 +120,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
             }
         }
         if constexpr (Policy::kSplits) {
-            if (params.split.count > 1) {
+            if (!params.is_whole(index)) {
                 GridSplit<Policy>(params, shared).publish(index, consumer, sums);
                 continue;
             }

@@ -31,7 +31,9 @@ struct RowInfo {
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
-    constexpr bool few_rows() const { return splits && !any_major(); }
+    constexpr bool few_rows() const {
+        return !any_major() && tile.block_m * tile.block_n <= 64 * 128 && !halves;
+    }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {
@@ -87,6 +89,10 @@ bool is_tensor_stride(std::int64_t stride, DType dtype);
 // Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
 bool can_store_rows(DType dtype, std::int64_t col_stride);
 
+// Tiles that have parts of K, where any has: all, or those behind the last whole wave.
+std::int64_t split_tiles(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
+                         const Schedule& schedule, int sm_count);
+
 // Blocks of a launch: no more than can be at work at once.
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
                              std::int64_t batches, const Schedule& schedule, int sm_count);
@@ -97,8 +103,8 @@ struct SplitLayout {
     int shares = 0, share_pieces = 0;  // of a tile
     std::size_t flag_bytes = 0, bytes = 0;
 };
-SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         const Schedule& schedule, std::int64_t blocks);
+SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule& schedule,
+                         std::int64_t blocks);
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.

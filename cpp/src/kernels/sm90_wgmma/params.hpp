@@ -40,9 +40,12 @@ struct Ring {
 };
 
 // K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which
-// add them up too, or any, at work all at once, which then add up a share of a tile each.
+// add them up too, or any, at work all at once, which then add up a share of a tile each. In the
+// list of work `whole` clusters of tiles come first, whose K is not split; then the parts of
+// `rest`, first parts before second ones.
 struct KSplit {
     int count = 1;
+    unsigned whole = 0, rest = 0;
     int blocks = 0, longer = 0;  // k-blocks of a part; the first so many parts have one more
     bool in_cluster = false;     // count is 2
     int shares = 0;              // of a tile; 0: in a cluster, or not split
@@ -50,7 +53,7 @@ struct KSplit {
     std::uint64_t epoch = 0;     // what a flag is set to; differs from launch to launch
     float4* partials = nullptr;
     std::uint64_t* flags = nullptr;
-    device::FastDivisor by_shares;
+    device::FastDivisor by_shares, by_rest;
 };
 inline constexpr int kMaxParts = 128;
 // Two columns of each of two rows of a thread, in all lanes of a warp.
@@ -85,13 +88,13 @@ struct Params {
     epilogue::Linear<float> epilogue;
     Scheduler scheduler;  // of clusters: one tile, or two of rows
     KSplit split;
-    device::FastDivisor by_parts, by_batch[kBatchDims];  // split.count, args.batch.extent
+    device::FastDivisor by_batch[kBatchDims];  // args.batch.extent
     int k_blocks = 0;
     int n_step = 0;           // columns of D from tile to tile: block_n, or less
     int width = 0;            // the most that a tile has
     int cluster_log2 = 0;     // 1: two blocks along M share B,
     bool shares_a = false;    // or two along N share A
-    unsigned work_count = 0;  // scheduler.count()
+    unsigned work_count = 0;  // scheduler.count(), with the parts of K
     Store store = Store::elements;
     int item_log2;  // bytes of D's elements
 
@@ -104,6 +107,9 @@ struct Params {
     // Whether boxes of D go out through stagings; see StoreWarp.
     TCGEMM_HOST_DEVICE bool stores_boxes() const {
         return store == Store::tensor || store == Store::transposed;
+    }
+    TCGEMM_HOST_DEVICE bool is_whole(unsigned work) const {
+        return split.count == 1 || work < split.whole;
     }
     int cluster() const { return split.in_cluster ? split.count : 1 << cluster_log2; }  // blocks
 

@@ -152,38 +152,31 @@ class WorkList {
     }
 
     __device__ int blocks(unsigned index) const {
-        return params_.split.count == 1 ? params_.k_blocks : decode(index).blocks;
+        return params_.is_whole(index) ? params_.k_blocks : decode(index).blocks;
     }
 
-    // Where a part of a tile, counted through all matrices, is in the list: the parts of a matrix
-    // lie behind each other.
-    __device__ unsigned index_of(unsigned tile, unsigned part) const {
-        const Scheduler& scheduler = params_.scheduler;
-        const unsigned behind = scheduler.slice_of(tile) * (params_.split.count - 1) + part;
-        return tile + behind * scheduler.per_slice();
-    }
-
-    __device__ Work decode(unsigned index) const {
-        const Scheduler& scheduler = params_.scheduler;
-        const device::Tile tile = scheduler.tile(index);
+    // Of the cluster's tiles, that of this block.
+    __device__ Work decode(unsigned index) const { return decode(index, rank_); }
+    __device__ Work decode(unsigned index, int rank) const {
         Work work;
-        const int along_n = params_.shares_a ? params_.cluster_log2 : 0;
-        const int along_m = params_.cluster_log2 - along_n;
-        work.m = ((tile.m << along_m) + (rank_ & along_m)) * Policy::kBlockM;
-        work.n = ((tile.n << along_n) + (rank_ & along_n)) * params_.n_step;
-        work.n_end = min(static_cast<int>(params_.args.n), work.n + params_.n_step);
-        auto batch = static_cast<unsigned>(tile.slice);
         work.part = 0;
         work.first_block = 0;
         work.blocks = params_.k_blocks;
-        if (params_.split.count > 1) {
-            const auto parts = static_cast<unsigned>(params_.split.count);
-            const unsigned matrix = params_.by_parts.divide(batch);
-            work.part = static_cast<int>(batch - matrix * parts);
-            batch = matrix;
+        if (!params_.is_whole(index)) {
+            const KSplit& split = params_.split;
+            const unsigned part = split.by_rest.divide(index - split.whole);
+            index -= part * split.rest;
+            work.part = static_cast<int>(part);
             work.first_block = first_block(work.part);
             work.blocks = first_block(work.part + 1) - work.first_block;
         }
+        const device::Tile tile = params_.scheduler.tile(index);
+        const int along_n = params_.shares_a ? params_.cluster_log2 : 0;
+        const int along_m = params_.cluster_log2 - along_n;
+        work.m = ((tile.m << along_m) + (rank & along_m)) * Policy::kBlockM;
+        work.n = ((tile.n << along_n) + (rank & along_n)) * params_.n_step;
+        work.n_end = min(static_cast<int>(params_.args.n), work.n + params_.n_step);
+        auto batch = static_cast<unsigned>(tile.slice);
         work.batch = batch;
 #pragma unroll
         for (int dim = kBatchDims - 1; dim >= 0; --dim) {
@@ -201,8 +194,8 @@ class WorkList {
    private:
     // A cluster has the parts of a tile, a block each.
     __device__ unsigned part_of_cluster() const {
-        const unsigned tile = params_.by_parts.divide(blockIdx.x);
-        return index_of(tile, blockIdx.x - tile * params_.split.count);
+        const unsigned count = params_.split.count, tile = blockIdx.x / count;
+        return tile + (blockIdx.x - tile * count) * params_.split.rest;
     }
 
     __device__ int first_block(int part) const {

@@ -58,6 +58,12 @@ constexpr int narrower(int width, int block_n, bool by_steps, bool has_block_sca
     return by_steps ? width - kWidthStep : width / 2;
 }
 
+// The width of the narrowest instructions. Of large tiles with A in registers there are no narrower
+// ones than whole tiles, for their loops would spill.
+constexpr int least_width(int least_n, int block_n, bool a_in_registers) {
+    return a_in_registers && block_n > 128 ? block_n : least_n;
+}
+
 // Registers: the threads of a block start with equal shares of an SM's; then the producers give
 // back all but 40 of theirs, and the consumers take them. setmaxnreg counts in eights.
 inline constexpr int kProducerRegisters = 40;
@@ -77,9 +83,7 @@ struct Policy {
     // wgmma takes m or n contiguous of 16-bit elements alone; others of A, out of registers.
     static constexpr bool kAInRegisters = sizeof(ElementA) != 2 && A == Major::mn;
     static constexpr int kBlockM = Row::tile.block_m, kBlockN = Row::tile.block_n;
-    // Of the instructions; kBlockN: no narrower ones, as of large tiles with A in registers, whose
-    // loops would spill.
-    static constexpr int kLeastN = kAInRegisters && kBlockN > 128 ? kBlockN : Row::least_n;
+    static constexpr int kLeastN = least_width(Row::least_n, kBlockN, kAInRegisters);
     static constexpr int narrower(int width, bool has_block_scales = false) {
         return sm90_wgmma::narrower(width, kBlockN, Row::by_steps, has_block_scales);
     }

@@ -118,7 +118,8 @@ void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed
 // How D goes out and C comes in.
 void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
-    if (params.split.count > 1) return;  // GridSplit and ClusterSplit store by themselves
+    // GridSplit and ClusterSplit store by themselves.
+    if (params.split.count > 1 && params.split.whole == 0) return;
     // Of a tile that is narrower than a box single elements are stored sooner.
     const bool has_boxes = params.n_step * size_of(args.d.dtype) >= kRowBytes;
     if (has_boxes && !reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) {
@@ -135,6 +136,13 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     const int rest = params.n_step % count;
     if (is_transposed && rest > 0) plan_boxes(args, args.d, true, rest, all, params.d_rest);
     if (reads_c) plan_boxes(args, args.c, is_transposed, count, params.batch_mask_c, params.c);
+}
+
+// Blocks that can be at work at once.
+std::int64_t slots(const RowInfo& row, const Arrangement& arrangement, int sm_count) {
+    const int cluster = arrangement.cluster();
+    return std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm / cluster, 1) *
+           cluster;
 }
 
 }  // namespace
@@ -171,10 +179,11 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // of tiles wait for B from memory; elsewhere it loses up to 2 %, and up to 26 % where K is
     // split. `shares_b`: the cost model finds that it gains.
     const bool has_pairs = tiles_m % 2 == 0;
-    const bool gains = schedule.split_k > 1 || schedule.shares_a ? false
-                       : schedule.shares_b                       ? tiles_m > 1
-                       : tiles >= kManyTiles ? has_pairs
-                                             : tiles_m == 2 && tile.block_m == kMmaM;
+    const bool is_split = schedule.split_k > 1 && !schedule.splits_rest;
+    const bool gains = is_split || schedule.shares_a ? false
+                       : schedule.shares_b           ? tiles_m > 1
+                       : tiles >= kManyTiles         ? has_pairs
+                                                     : tiles_m == 2 && tile.block_m == kMmaM;
     if (gains && tile.block_n >= kLeastPairedN) result.cluster_m = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
@@ -195,12 +204,19 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     return result;
 }
 
+std::int64_t split_tiles(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
+                         const Schedule& schedule, int sm_count) {
+    const std::int64_t tiles = arrangement.tiles() * batches;
+    return schedule.splits_rest ? tiles % slots(row, arrangement, sm_count) : tiles;
+}
+
 std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
                              std::int64_t batches, const Schedule& schedule, int sm_count) {
-    const int cluster = arrangement.cluster();
-    const std::int64_t parts = arrangement.tiles() * batches * schedule.split_k;
+    const std::int64_t tiles = arrangement.tiles() * batches;
+    const std::int64_t parts =
+        tiles + split_tiles(row, arrangement, batches, schedule, sm_count) * (schedule.split_k - 1);
     if (schedule.in_cluster) return parts;
-    return std::min(parts, std::int64_t{sm_count} * row.blocks_per_sm / cluster * cluster);
+    return std::min(parts, slots(row, arrangement, sm_count));
 }
 
 Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
@@ -233,11 +249,11 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule&
     return ring;
 }
 
-SplitLayout split_layout(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         const Schedule& schedule, std::int64_t blocks) {
+SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule& schedule,
+                         std::int64_t blocks) {
     const int split_k = schedule.split_k;
-    if (split_k == 1 || schedule.in_cluster) return {};
-    const std::int64_t tiles = arrangement.tiles() * batches, slots = tiles * split_k;
+    if (split_k == 1 || schedule.in_cluster || tiles == 0) return {};
+    const std::int64_t slots = tiles * split_k;
     const std::int64_t tile_bytes =
         std::int64_t{row.tile.block_m} * row.tile.block_n * static_cast<int>(sizeof(float));
     const std::int64_t pieces = tile_bytes / kPieceBytes;
@@ -272,28 +288,29 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     plan_loads(args, args.b, b_major, args.n, args.b.col_stride, args.b.row_stride, params.n_step,
                tile.block_k, arrangement.cluster_m, one_stage, params.load_b, params.b,
                params.b_rest);
-    params.split.count = parts;
-    params.split.blocks = params.k_blocks / parts;
-    params.split.longer = params.k_blocks % parts;
-    params.split.in_cluster = schedule.in_cluster;
-    plan_stores(args, schedule.transposed, params);
-
-    params.scheduler = {arrangement.clusters_m, arrangement.clusters_n, args.batch.count * parts,
-                        arrangement.band()};
-    params.by_parts = device::FastDivisor(parts);
-    for (int dim = 0; dim < args.batch.rank; ++dim) {
-        params.by_batch[dim] = device::FastDivisor(args.batch.extent[dim]);
-    }
-
-    params.work_count = static_cast<unsigned>(params.scheduler.count());
+    const std::int64_t tiles = split_tiles(row, arrangement, args.batch.count, schedule, sm_count);
     const std::int64_t blocks =
         launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
+    params.scheduler = {arrangement.clusters_m, arrangement.clusters_n, args.batch.count,
+                        arrangement.band()};
+    KSplit& split = params.split;
+    split.count = parts;
+    split.rest = static_cast<unsigned>(tiles / arrangement.cluster());
+    split.whole = static_cast<unsigned>(params.scheduler.count()) - split.rest;
+    split.by_rest = device::FastDivisor(std::max(split.rest, 1u));
+    split.blocks = params.k_blocks / parts;
+    split.longer = params.k_blocks % parts;
+    split.in_cluster = schedule.in_cluster;
+    params.work_count = split.whole + split.rest * static_cast<unsigned>(parts);
+    for (int dim = 0; dim < args.batch.rank; ++dim) {
+        params.by_batch[dim] = device::FastDivisor(args.batch.extent[dim]);
+    }
+    plan_stores(args, schedule.transposed, params);
     params.ring = ring_of(row, arrangement, schedule, args.m, args.n, a_major, b_major,
                           params.has_block_scales, blocks, sm_count);
-    const SplitLayout layout = split_layout(row, arrangement, args.batch.count, schedule, blocks);
+    const SplitLayout layout = split_layout(row, tiles, schedule, blocks);
     if (layout.shares > 0) {
-        KSplit& split = params.split;
         split.shares = layout.shares;
         split.share_pieces = layout.share_pieces;
         split.by_shares = device::FastDivisor(layout.shares);

@@ -82,14 +82,15 @@ namespace tcgemm::sm90_wgmma {
         /* warpgroup there are too few to load it as far ahead as it takes. */                     \
         static constexpr bool any_major_a =                                                        \
             any_major || (std::is_same_v<A, device::Tf32> && tile.warp_m == kMmaM);                \
-        /* Of those with contiguous k small ones do, for few tiles. */                             \
-        static constexpr bool splits = any_major || (block_m * block_n <= 64 * 128 && !halves);    \
+        static constexpr bool few_rows = !any_major && !halves && block_m * block_n <= 64 * 128;   \
+        /* K over several blocks: of few tiles, or, of 8-bit elements, those behind the last */    \
+        /* whole wave. */                                                                          \
+        static constexpr bool splits = any_major || few_rows || sizeof(A) == 1;                    \
         /* Or over the two blocks of a cluster. */                                                 \
         static constexpr bool pairs = any_major;                                                   \
         /* Small tiles of contiguous k are for few rows too, large ones become narrower (but */    \
         /* those of integers, whose loops would spill): what that leaves of shared memory */       \
         /* holds further stages. */                                                                \
-        static constexpr bool few_rows = splits && !any_major;                                     \
         static constexpr bool narrows = block_n > 128 && !std::is_same_v<A, std::int8_t>;          \
         /* Loops that promote lose a tenth to a ring whose size is not known before. */            \
         static constexpr bool fits_ring = few_rows || (narrows && !promotes);                      \

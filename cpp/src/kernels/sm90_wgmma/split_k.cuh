@@ -192,13 +192,14 @@ class GridSplit : PartSums<Policy> {
         constexpr int kThreads = kWarpgroups * kWarpgroup;
         const int warpgroup = Policy::kPingPong ? 0 : consumer;
         const int thread = thread_in_warpgroup();
-        float4* const to = partial(index, piece_of(warpgroup * kUnits, thread / 32)) + thread % 32;
+        const unsigned slot = slot_of(index);
+        float4* const to = partial(slot, piece_of(warpgroup * kUnits, thread / 32)) + thread % 32;
         Base::for_units(sums, [&](int i, float4 unit) { __stcg(to + piece_of(i, 0) * 32, unit); });
         // The release publishes what all threads wrote before the barrier.
         ptx::named_barrier(1 + (Policy::kPingPong ? consumer : 0), kThreads);
         for (int share = warpgroup * kWarpgroup + thread; share < split_.shares;
              share += kThreads) {
-            ptx::store_release(flag(index, share), split_.epoch);
+            ptx::store_release(flag(slot, share), split_.epoch);
         }
     }
 
@@ -206,18 +207,17 @@ class GridSplit : PartSums<Policy> {
     template <class Epilogue>
     __device__ __forceinline__ void add_up(const Epilogue& epilogue) const {
         const WorkList<Policy> list(params_);
-        const unsigned tiles = params_.scheduler.per_slice();
-        const unsigned shares = params_.by_parts.divide(params_.work_count) * split_.shares;
+        const unsigned shares = tiles() * split_.shares;
         for (unsigned i = blockIdx.x; i < shares; i += gridDim.x) {
             const unsigned tile = split_.by_shares.divide(i);
             const auto share = static_cast<int>(i - tile * split_.shares);
-            // Its first part in the list of work; the others lie `tiles` apart.
-            const unsigned index = list.index_of(tile, 0);
-            std::uint64_t* const its = flag(index + threadIdx.x * tiles, share);
+            std::uint64_t* const its = flag(tile + threadIdx.x * tiles(), share);
             const bool waits = threadIdx.x < split_.count;
             std::uint64_t epoch = waits ? ptx::load_acquire(its) : split_.epoch;
             // What needs no part, while the flag is on its way.
-            const Work work = list.decode(index);
+            const unsigned cluster = tile >> params_.cluster_log2;
+            const Work work = list.decode(
+                split_.whole + cluster, static_cast<int>(tile - (cluster << params_.cluster_log2)));
             const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
             while (epoch != split_.epoch) {
                 __nanosleep(20);
@@ -229,9 +229,9 @@ class GridSplit : PartSums<Policy> {
             const int first = share * split_.share_pieces,
                       count = min(split_.share_pieces, kPieces - first);
             if (adds_by_quads(count, split_.count, Policy::kConsumers)) {
-                add_pieces<4>(output, work, index, first, count);
+                add_pieces<4>(output, work, tile, first, count);
             } else {
-                add_pieces<1>(output, work, index, first, count);
+                add_pieces<1>(output, work, tile, first, count);
             }
         }
     }
@@ -244,18 +244,17 @@ class GridSplit : PartSums<Policy> {
 
     template <int kTogether, class Output>
     __device__ __forceinline__ void add_pieces(const Output& output, const Work& work,
-                                               unsigned index, int first, int count) const {
+                                               unsigned tile, int first, int count) const {
         const int lane = threadIdx.x % 32, log2 = team_log2(split_.count), team_size = 1 << log2;
         const int warp = threadIdx.x / 32, team = warp >> log2, in_team = warp - (team << log2);
-        const unsigned tiles = params_.scheduler.per_slice();
         const int parts = (split_.count + team_size - 1) >> log2, part = in_team * parts;
-        const std::int64_t step = partial(tiles, 0) - partial(0, 0);  // from part to part
+        const std::int64_t step = partial(tiles(), 0) - partial(0, 0);  // from part to part
         int turn = 0;
 #pragma unroll 1
         for (int i = team * kTogether; i < count;
              i += (kConsumerWarps >> log2) * kTogether, turn ^= 1) {
             const int piece = first + i;
-            const float4* const from = partial(index, piece) + lane;
+            const float4* const from = partial(tile, piece) + lane;
             typename Base::template Units<kTogether> units;
             units.add_parts(part, min(part + parts, split_.count),
                             [&](int p, int u) { return __ldcg(from + p * step + u * 32); });
@@ -290,12 +289,19 @@ class GridSplit : PartSums<Policy> {
     __device__ static constexpr int piece_of(int unit, int warp) {
         return unit / 4 * 16 + warp * 4 + unit % 4;
     }
-    // Of the part with this index in the list of work.
-    __device__ std::uint64_t* flag(unsigned index, int share) const {
-        return split_.flags + std::int64_t{index} * split_.shares + share;
+    // Tiles that have parts. A slot for each part: first parts, in the order of the tiles, come
+    // before second ones.
+    __device__ unsigned tiles() const { return split_.rest << params_.cluster_log2; }
+    // Of this block's part with this index in the list of work.
+    __device__ unsigned slot_of(unsigned index) const {
+        const unsigned rank = params_.cluster_log2 > 0 ? ptx::cluster_rank() : 0;
+        return ((index - split_.whole) << params_.cluster_log2) + rank;
     }
-    __device__ float4* partial(unsigned index, int piece) const {
-        return split_.partials + (std::int64_t{index} * kPieces + piece) * 32;
+    __device__ std::uint64_t* flag(unsigned slot, int share) const {
+        return split_.flags + std::int64_t{slot} * split_.shares + share;
+    }
+    __device__ float4* partial(unsigned slot, int piece) const {
+        return split_.partials + (std::int64_t{slot} * kPieces + piece) * 32;
     }
 
     SharedMemory<Policy> shared_;

@@ -28,7 +28,9 @@ class StoreWarp {
         const int group = Policy::kPingPong ? consumer_ : 0;
         for (int i = 0; i < group && list.has_next(); ++i) list.next();
         while (list.has_next()) {
-            move_boxes(list.decode(list.next()));
+            const unsigned index = list.next();
+            if (!params_.is_whole(index)) return;  // parts are stored by GridSplit
+            move_boxes(list.decode(index));
             for (int i = 1; i < Policy::kGroups && list.has_next(); ++i) list.next();
         }
     }
