@@ -4,11 +4,12 @@
 //
 //   schedule_bench sm90_wgmma f16 nn 4096x4096x4096 16x8192x8192/4 ...
 //
-// A split of c2: two blocks of a cluster. Behind the columns of a tile p: pairs of blocks share B,
-// t: tiles lie across D. The error: the largest difference from what the first
-// row computes unsplit, over the largest element. A shape is MxNxK, "/B" behind it: B batches. The
-// dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt), i8 (nt) and tf32 (not tn, which is packed);
-// f16:f32 is FP32 output, f16+promoted and e4m3+fast are other ways to sum.
+// A split of c2: two blocks of a cluster; of r3: of the tiles behind the last whole wave. Behind
+// the columns of a tile p: pairs of blocks share B, t: tiles lie across D. The error: the largest
+// difference from what the first row computes unsplit, over the largest element. A shape is MxNxK,
+// "/B" behind it: B batches. The dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt), i8 (nt) and
+// tf32 (not tn, which is packed); f16:f32 is FP32 output, f16+promoted and e4m3+fast are other ways
+// to sum.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -287,6 +288,19 @@ int main(int argc, char** argv) {
                         schedule.shares_b = false;
                         schedule.shares_a = true;
                         if ((n + tile_n - 1) / tile_n % 2 == 0) schedules.push_back(schedule);
+                        schedule.shares_a = false;
+                        schedule.splits_rest = true;
+                        const std::int64_t tiles = (m + kernel.tile.block_m - 1) /
+                                                   kernel.tile.block_m *
+                                                   ((n + tile_n - 1) / tile_n) * shape.batch;
+                        const std::int64_t rest = tiles % device.sm_count;
+                        for (int s : {2, 3, 4, 6, 8, 11, 16, 33}) {
+                            schedule.split_k = s;
+                            const bool fits = rest * s <= device.sm_count && s * 128 <= shape.k;
+                            if (item <= 2 && rest > 0 && tiles > rest && fits) {
+                                schedules.push_back(schedule);
+                            }
+                        }
                     }
                     for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 128}) {
                         const double bytes = 4.3 * s * ((m + 255) / 256 * 256.0) *
@@ -303,6 +317,7 @@ int main(int argc, char** argv) {
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
                            schedule.in_cluster == chosen.in_cluster &&
+                           schedule.splits_rest == chosen.splits_rest &&
                            schedule.tile_n == chosen.tile_n &&
                            schedule.shares_b == chosen.shares_b &&
                            schedule.shares_a == chosen.shares_a &&
@@ -363,7 +378,10 @@ int main(int argc, char** argv) {
             const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
             const Schedule& schedule = its.schedule;
             std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg], its.kernel,
-                        schedule.in_cluster ? "c" : "", schedule.split_k, schedule.tile_n,
+                        schedule.in_cluster    ? "c"
+                        : schedule.splits_rest ? "r"
+                                               : "",
+                        schedule.split_k, schedule.tile_n,
                         schedule.shares_b   ? "p"
                         : schedule.shares_a ? "a"
                                             : "",

@@ -56,7 +56,7 @@ class TCGEMM_API Plan {
     Precision precision() const noexcept;         // resolved, never automatic
     Accumulate accumulate() const noexcept;       // resolved, never automatic
     Epilogue epilogue() const noexcept;           // scaled where the problem asks for it
-    int split_k() const noexcept;
+    int split_k() const noexcept;  // parts of K: of all tiles, or of those left over by whole waves
     std::size_t workspace_bytes() const noexcept;
     std::string describe() const;  // one line a decision, for people
 

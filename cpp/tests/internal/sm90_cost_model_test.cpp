@@ -187,7 +187,8 @@ TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
         GemmProblem large = p;
         large.m = large.n = 4096;
         large.c = large.d = Operand::row_major(result, large.n);
-        CHECK_EQ(best_row(large).split_k, 1);
+        const Schedule of_large = best_row(large);
+        CHECK(of_large.split_k == 1 || of_large.splits_rest);
         // Only small rows split, so that the choice of a row would show in the bits.
         p.determinism = Determinism::batch_invariant;
         CHECK_EQ(best_row(p).split_k, 1);
@@ -202,6 +203,24 @@ TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
         CHECK(scaled.split_k >= 16);
         CHECK(scaled.workspace_bytes >= std::size_t{128 * 128 * 4} * scaled.split_k);
     }
+}
+
+// 704 tiles of 128 x 192 are five waves of 132 and 44 tiles, which three blocks each share. Not
+// where the number of rows must not show in the bits.
+TEST(the_k_of_tiles_behind_the_last_whole_wave_is_split) {
+    if (modes().empty()) return;
+    GemmProblem p =
+        k_major_product(DType::e4m3, DType::bf16, Accumulate::promoted, {4096, 4096, 4096});
+    p.scale_a.kind = ScaleKind::block_1x128;
+    p.scale_a.outer_stride = p.k / kScaleBlock;
+    const Schedule schedule = best_row(p);
+    CHECK(schedule.splits_rest);
+    CHECK_EQ(schedule.split_k, 3);
+    CHECK(schedule.workspace_bytes >= std::size_t{44} * 3 * 128 * 192 * 4);
+    CHECK(schedule.workspace_bytes < std::size_t{45} * 3 * 128 * 192 * 4);
+    p.determinism = Determinism::batch_invariant;
+    CHECK_EQ(best_row(p).split_k, 1);
+    CHECK(!best_row(p).splits_rest);
 }
 
 // 4097 rows are 33 tiles of 128: 17 columns of tiles are 4.25 waves on 132 SMs, 20 are five full
