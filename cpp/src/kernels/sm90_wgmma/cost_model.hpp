@@ -247,7 +247,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                          size_of(problem->d.dtype) * m * n * batch;
     double memory_us = bytes / kBytesPerUs;
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
-    const bool has_whole_ring = row.few_rows() && tiles <= sms;
+    const bool has_whole_ring = row.few_rows && tiles <= sms;
     if (!is_split) {
         if (!has_whole_ring) memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
         if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
@@ -387,14 +387,13 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     // And those of a box of D, whose store is not cut.
     Schedule box = form;
     box.tile_n = kRowBytes / static_cast<int>(size_of(problem->d.dtype));
-    if (row.few_rows() && box.tile_n >= row.least_n && !splits_always &&
+    if (row.few_rows && box.tile_n >= row.least_n && !splits_always &&
         !problem.has_block_scales()) {
         consider(box);
     }
-    if (!row.splits || problem.batch_invariant()) return best;
+    if ((!row.any_major() && !row.few_rows) || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
-    if (!row.any_major() && !row.few_rows()) return best;
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
         Schedule candidate = form;
         candidate.tile_n = narrower_n(whole.tiles_n());

@@ -23,6 +23,7 @@ struct RowInfo {
     int stage_blocks;  // k-blocks of a stage
     bool by_steps;     // see narrower()
     bool fits_ring;
+    bool few_rows;
     bool splits, pairs;
     bool halves;
     bool any_major_a;                                        // A may have contiguous m
@@ -31,9 +32,6 @@ struct RowInfo {
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
-    constexpr bool few_rows() const {
-        return !any_major() && tile.block_m * tile.block_n <= 64 * 128 && !halves;
-    }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {
@@ -42,11 +40,11 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,         Row::consumers,    Row::ping_pong,        Row::blocks_per_sm,
-            Row::least_n,      Row::stage_blocks, Row::by_steps,         Row::fits_ring,
-            Row::splits,       Row::pairs,        Row::halves,           Row::any_major_a,
-            Row::block_scales, Row::start_us,     Row::k_block_alone_us, Row::k_block_us,
-            Row::tile_us};
+    return {Row::tile,        Row::consumers,    Row::ping_pong, Row::blocks_per_sm,
+            Row::least_n,     Row::stage_blocks, Row::by_steps,  Row::fits_ring,
+            Row::few_rows,    Row::splits,       Row::pairs,     Row::halves,
+            Row::any_major_a, Row::block_scales, Row::start_us,  Row::k_block_alone_us,
+            Row::k_block_us,  Row::tile_us};
 }
 
 // From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.
