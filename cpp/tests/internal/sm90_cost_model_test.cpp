@@ -228,6 +228,31 @@ TEST(the_k_of_tiles_behind_the_last_whole_wave_is_split) {
     CHECK(!best_row(p).splits_rest);
 }
 
+// A launch for each matrix of the outermost batch dimension has other tiles left over than all
+// together, and the workspace would not hold their parts.
+TEST(batches_of_several_launches_have_no_rests) {
+    for (const Mode& mode : modes()) {
+        for (const int rank : {3, 4}) {
+            GemmProblem p = problem(mode, {1152, 768, 4096}).as_given();
+            std::int64_t stride = std::int64_t{1} << 26;
+            p.batch_rank = rank;
+            for (int dim = 0; dim < rank; ++dim, stride *= 8) {
+                p.batch_shape[dim] = 2;
+                for (Operand* const operand : {&p.a, &p.b, &p.c, &p.d}) {
+                    operand->batch_stride[dim] = stride;
+                }
+            }
+            const ValidProblem valid = ValidProblem::check(p);
+            int rests = 0;
+            for (const KernelInfo* row : mode.rows) {
+                rests += row->schedule(valid, h200()).splits_rest;
+            }
+            if (rank == 4) CHECK_EQ(rests, 0);
+            if (rank == 3 && mode.accumulate == Accumulate::fp32) CHECK(rests > 0);
+        }
+    }
+}
+
 // 4097 rows are 33 tiles of 128: 17 columns of tiles are 4.25 waves on 132 SMs, 20 are five full
 // ones.
 TEST(tiles_become_narrower_or_have_parts_where_whole_ones_leave_sms_idle) {

@@ -350,9 +350,10 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         return n < whole.n_step ? static_cast<int>(n) : 0;
     };
     // Tiles behind the last whole wave, where most SMs would have none: as many parts of their K as
-    // give each SM one.
+    // give each SM one. Batches that take several launches have other rests in each.
     const auto consider_rest = [&](Schedule candidate) {
-        if (!row.splits || splits_always || problem.batch_invariant()) return;
+        const bool is_one_launch = problem->batch_rank <= kBatchDims;
+        if (!row.splits || splits_always || problem.batch_invariant() || !is_one_launch) return;
         candidate.splits_rest = true;
         const Arrangement arrangement = arrange(row, problem, device, candidate);
         const std::int64_t all = arrangement.tiles() * problem.batch_count();
