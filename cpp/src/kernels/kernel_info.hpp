@@ -63,6 +63,8 @@ struct Schedule {
     bool shares_b = false, shares_a = false;
     bool packs_b_k_major = false;  // B, which the plan packs anyway, gets contiguous k
     bool transposed = false;       // the kernel computes D^T = B^T A^T: tiles lie across D
+
+    constexpr bool splits_all() const { return split_k > 1 && !splits_rest; }  // every tile's K
 };
 
 struct KernelInfo {

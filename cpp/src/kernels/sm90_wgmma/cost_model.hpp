@@ -198,7 +198,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
     // Large tiles slow each other down where they are on more than half of the SMs.
-    const bool is_split = chosen.split_k > 1 && !chosen.splits_rest;
+    const bool is_split = chosen.splits_all();
     const bool is_large = row.tile.block_m >= kLargeM && (!is_split || chosen.in_cluster);
     const double crowd =
         is_large ? std::clamp(2 * rest / sms - 1, 0.0, 1.0) : (rest > sms ? 1.0 : 0.0);
@@ -353,7 +353,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     // give each SM one. Batches that take several launches have other rests in each.
     const auto consider_rest = [&](Schedule candidate) {
         const bool is_one_launch = problem->batch_rank <= kBatchDims;
-        if (!row.splits || splits_always || problem.batch_invariant() || !is_one_launch) return;
+        if (!row.splits || problem.batch_invariant() || !is_one_launch) return;
         candidate.splits_rest = true;
         const Arrangement arrangement = arrange(row, problem, device, candidate);
         const std::int64_t all = arrangement.tiles() * problem.batch_count();

@@ -179,11 +179,10 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // of tiles wait for B from memory; elsewhere it loses up to 2 %, and up to 26 % where K is
     // split. `shares_b`: the cost model finds that it gains.
     const bool has_pairs = tiles_m % 2 == 0;
-    const bool is_split = schedule.split_k > 1 && !schedule.splits_rest;
-    const bool gains = is_split || schedule.shares_a ? false
-                       : schedule.shares_b           ? tiles_m > 1
-                       : tiles >= kManyTiles         ? has_pairs
-                                                     : tiles_m == 2 && tile.block_m == kMmaM;
+    const bool gains = schedule.splits_all() || schedule.shares_a ? false
+                       : schedule.shares_b                        ? tiles_m > 1
+                       : tiles >= kManyTiles ? has_pairs
+                                             : tiles_m == 2 && tile.block_m == kMmaM;
     if (gains && tile.block_n >= kLeastPairedN) result.cluster_m = 2;
     // With few rows time goes by the bytes of B: tiles become narrower, so that all SMs read as
     // many. What the tensor cores do for the missing columns costs nothing there.
