@@ -482,6 +482,23 @@ def test_split_products_with_a_part_of_the_gpu():
     np.testing.assert_array_equal(place.to_numpy(out), a @ b)
 
 
+@pytest.mark.gpu
+def test_split_products_in_clusters_with_a_part_of_the_gpu():
+    """The smaller grid has whole clusters too: 132 blocks in pairs, then 66, and not 33."""
+    place = Place("torch", "cuda")
+    stream = green_stream(sm_count=16)
+    a, b = (
+        integers((2304, 4096), 1).astype(np.float32),
+        integers((7680, 4096), 2).astype(np.float32),
+    )
+    out = place.empty((2304, 7680), "float16")
+    on_gpu = [place.array(a, "float16"), place.array(b, "float16").T]
+    place.module.cuda.synchronize()
+    tcgemm.matmul(*on_gpu, out=out, stream=stream)
+    cuda.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+    np.testing.assert_array_equal(place.to_numpy(out), a @ b.T)
+
+
 def green_stream(sm_count):
     cuda.use_device()
     whole, part, rest = (ctypes.create_string_buffer(1024) for _ in range(3))  # CUdevResource

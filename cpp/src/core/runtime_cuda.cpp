@@ -315,9 +315,12 @@ void launch(const char* name, const void* kernel, const LaunchConfig& config, vo
     launch_config.attrs = attributes;
     launch_config.numAttrs = count;
     if (status == cudaSuccess) status = cudaLaunchKernelExC(&launch_config, kernel, values);
-    while (status == cudaErrorCooperativeLaunchTooLarge && launch_config.gridDim.x > 1) {
+    const auto cluster = static_cast<unsigned>(config.cluster);
+    unsigned clusters = config.blocks / cluster;  // a grid has whole ones
+    while (status == cudaErrorCooperativeLaunchTooLarge && clusters > 1) {
         (void)cudaGetLastError();
-        launch_config.gridDim.x = (launch_config.gridDim.x + 1) / 2;
+        clusters = (clusters + 1) / 2;
+        launch_config.gridDim.x = clusters * cluster;
         status = cudaLaunchKernelExC(&launch_config, kernel, values);
     }
     if (status != cudaSuccess) fail(status, "the launch of " + std::string(name));
