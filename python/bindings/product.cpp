@@ -61,15 +61,12 @@ GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
 }  // namespace
 
 Workspace::Workspace(std::size_t bytes, Device device)
-    : device_(device),
-      buffer_(bytes, device.ordinal, service_stream(device)),
-      last_use_(device.ordinal) {
+    : buffer_(bytes, device.ordinal, service_stream(device)), last_use_(device.ordinal) {
     last_use_.record(service_stream(device));
 }
 
 Workspace::~Workspace() {
     try {
-        const DeviceGuard guard(device_);
         last_use_.wait_on(buffer_.stream());  // the buffer is freed in the order of its stream
     } catch (...) {
         // The device is lost, and its memory with it.

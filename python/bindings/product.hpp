@@ -63,7 +63,6 @@ class Workspace {
 
    private:
     std::mutex mutex_;
-    Device device_;
     DeviceBuffer buffer_;
     Event last_use_;
 };

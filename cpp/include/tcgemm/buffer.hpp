@@ -30,7 +30,8 @@ class TCGEMM_API DeviceBuffer {
     StreamView stream_;
 };
 
-// Copies in the order of `stream`; each side is host or device memory. Throws CudaError.
+// Copies in the order of `stream` (null: the current device's default stream); each side is host or
+// device memory. Throws CudaError.
 TCGEMM_API void copy_async(void* to, const void* from, std::size_t bytes, StreamView stream);
 // Returns the pool's unused memory of `device` to the driver. Throws DeviceError, CudaError.
 TCGEMM_API void release_unused_memory(int device);

@@ -11,7 +11,9 @@ namespace tcgemm {
 using StreamHandle = ::CUstream_st*;
 using EventHandle = ::CUevent_st*;
 
-// A stream that somebody else owns. The default is CUDA's legacy default stream.
+// A stream that somebody else owns. The default, null, is CUDA's legacy default stream, of which
+// each device has one: gemm() and Plan::run() take that of the product's device, DeviceBuffer and
+// Event that of their own, copy_async() and the members here that of the current device.
 class StreamView {
    public:
     constexpr StreamView() noexcept = default;

@@ -51,7 +51,10 @@ void Event::record(StreamView stream) {
     runtime::record_event(handle_, stream.get());
 }
 void Event::synchronize() const { runtime::synchronize_event(handle_); }
-void Event::wait_on(StreamView stream) const { runtime::wait_event(stream.get(), handle_); }
+void Event::wait_on(StreamView stream) const {
+    const DeviceGuard guard(Device::cuda(device_));
+    runtime::wait_event(stream.get(), handle_);
+}
 float Event::milliseconds_since(const Event& start) const {
     return runtime::elapsed_ms(start.handle_, handle_);
 }
