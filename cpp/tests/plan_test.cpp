@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -132,6 +134,12 @@ TEST(the_callers_floating_point_settings_do_not_reach_alpha_and_beta) {
     CHECK(std::isinf(with(&one, {1e300, 0.0})));
 }
 
+std::string text_of(const void* address) {
+    std::ostringstream text;
+    text << address;
+    return text.str();
+}
+
 TEST(refuses_pointers_before_it_writes) {
     const GemmProblem p = row_major(2, 2, 2);
     std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -145,8 +153,25 @@ TEST(refuses_pointers_before_it_writes) {
     CHECK_THROWS(LayoutError, plan.run({x.data(), x.data(), nullptr, d}, {1, 1}),
                  "operand C is a null pointer");
     const auto* odd = reinterpret_cast<const char*>(x.data()) + 1;
-    CHECK_THROWS(LayoutError, plan.run({odd, x.data(), nullptr, d}), "not aligned to 4 bytes");
+    CHECK_THROWS(LayoutError, plan.run({odd, x.data(), nullptr, d}),
+                 text_of(odd) + ", not aligned to 4 bytes, as its description says");
     CHECK(x == before);
+}
+
+// Nothing describes their alignment.
+TEST(refuses_scales_that_are_not_aligned) {
+    GemmProblem p = row_major(2, 2, 2, DType::e4m3);
+    p.c = p.d = Operand::row_major(DType::f32, 2);
+    p.scale_a.kind = ScaleKind::tensor;
+    p.a.alignment = p.b.alignment = 1;
+    p.c.alignment = p.d.alignment = 4;
+    const std::vector<char> x(4), scales(8);
+    std::vector<float> d(4);
+    const auto* odd = reinterpret_cast<const float*>(scales.data() + 1);
+    CHECK_THROWS(LayoutError,
+                 Plan(p, Device::cpu()).run({x.data(), x.data(), nullptr, d.data(), odd}),
+                 "operand scale_a is at " + text_of(odd) +
+                     ", not aligned to 4 bytes, as float32 numbers are; copy it");
 }
 
 TEST(a_plan_says_what_was_chosen) {

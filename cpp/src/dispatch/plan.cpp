@@ -95,17 +95,38 @@ void check_whole(double value, const char* which) {
                           "2^31: name a floating-point dtype for D");
 }
 
-void check_pointer(const void* pointer, int alignment, const char* operand) {
+bool is_aligned(const void* pointer, std::size_t alignment) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+}
+
+std::string address(const void* pointer) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%p", pointer);
+    return text;
+}
+
+// `fix`: what to do about an address that is not aligned.
+void check_pointer(const void* pointer, int alignment, const char* operand, const char* fix) {
     if (pointer == nullptr) {
         throw LayoutError(std::string("operand ") + operand +
                           " is a null pointer, but its elements are used; give its address");
     }
-    if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(alignment) != 0) {
-        throw LayoutError(std::string("operand ") + operand + " is not aligned to " +
-                          std::to_string(alignment) +
-                          " bytes, as its description says; describe "
-                          "its alignment as it is and make another plan");
+    if (!is_aligned(pointer, static_cast<std::size_t>(alignment))) {
+        throw LayoutError(std::string("operand ") + operand + " is at " + address(pointer) +
+                          ", not aligned to " + std::to_string(alignment) + " bytes" + fix);
     }
+}
+
+void check_operand(const void* pointer, const Operand& operand, const char* name) {
+    check_pointer(pointer, operand.alignment, name,
+                  ", as its description says; describe its alignment as it is and make another "
+                  "plan");
+}
+
+// Their alignment is not described: it is always that of float32 numbers.
+void check_scale(const float* scale, const char* name) {
+    check_pointer(scale, size_of(DType::f32), name,
+                  ", as float32 numbers are; copy it to an address that is");
 }
 
 }  // namespace
@@ -222,12 +243,12 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
     const char* const a_name = valid.transposed() ? "B" : "A";
     const char* const b_name = valid.transposed() ? "A" : "B";
     const bool reads_c = scalars.beta != 0.0;
-    check_pointer(p.d, valid->d.alignment, "D");
+    check_operand(p.d, valid->d, "D");
     if (reads_ab) {
-        check_pointer(p.a, valid->a.alignment, a_name);
-        check_pointer(p.b, valid->b.alignment, b_name);
+        check_operand(p.a, valid->a, a_name);
+        check_operand(p.b, valid->b, b_name);
     }
-    if (reads_c) check_pointer(p.c, valid->c.alignment, "C");
+    if (reads_c) check_operand(p.c, valid->c, "C");
     if (in_integers()) {
         check_whole(scalars.alpha, "alpha");
         check_whole(scalars.beta, "beta");
@@ -245,7 +266,7 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
 
 void Plan::Impl::check_scales(const GemmPointers& p, bool reads_ab) const {
     const auto check = [&](const float* scales, const Footprint& span, const std::string& name) {
-        check_pointer(scales, size_of(DType::f32), name.c_str());
+        check_scale(scales, name.c_str());
         if (overlaps(scales, span, p.d, d)) {
             throw LayoutError("D overlaps operand " + name + " in memory, which is read while D " +
                               "is written; give D memory of its own");
