@@ -183,6 +183,41 @@ TEST(a_plan_says_what_was_chosen) {
     CHECK(plan.describe().find("5 x 6 x 7") != std::string::npos);
 }
 
+TEST(a_workspace_that_is_not_needed_may_be_any) {
+    const GemmProblem p = row_major(1, 1, 1);
+    const float two = 2;
+    float d = 0;
+    char memory[2];
+    const Plan plan(p, Device::cpu());
+    for (char* const workspace : {memory, memory + 1}) {
+        plan.run({&two, &two, nullptr, &d}, {}, {}, workspace, 1);
+        CHECK_EQ(d, 4.0f);
+    }
+}
+
+TEST(a_workspace_that_is_needed_is_refused_with_its_address) {
+    if (cuda_device_count() == 0) return;  // on the CPU no plan needs one
+    GemmProblem p = row_major(256, 256, 256, DType::f16);
+    p.a = Operand::row_major(DType::f16, 512);
+    p.a.col_stride = 2;  // packed by every kernel
+    p.precision = Precision::fp16;
+    for (Operand* operand : {&p.a, &p.b, &p.c, &p.d}) operand->alignment = 16;
+    const Plan plan(p, Device::cuda(0));
+    CHECK(plan.workspace_bytes() > 0);
+    const DeviceBuffer memory(1 << 20, 0, {}), workspace(plan.workspace_bytes() + 16, 0, {});
+    void* const data = memory.data();
+    const auto run_in = [&](void* at, std::size_t bytes) {
+        plan.run({data, data, nullptr, static_cast<char*>(data) + (1 << 19)}, {}, {}, at, bytes);
+    };
+    void* const odd = static_cast<char*>(workspace.data()) + 16;
+    CHECK_THROWS(InvalidArgument, run_in(odd, plan.workspace_bytes()),
+                 text_of(odd) + "; the plan needs");
+    CHECK_THROWS(InvalidArgument, run_in(nullptr, plan.workspace_bytes()), "at a null pointer");
+    CHECK_THROWS(InvalidArgument, run_in(workspace.data(), 1), "has 1 bytes at");
+    run_in(workspace.data(), plan.workspace_bytes());
+    StreamView().synchronize();
+}
+
 TEST(empty_problems_succeed_and_touch_nothing) {
     for (const Device device : all_devices()) {
         gemm(row_major(0, 5, 3), device, {});

@@ -138,6 +138,7 @@ struct Plan::Impl {
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
     GemmArgs make_args(const GemmPointers& pointers, const GemmScalars& scalars) const;
     void check_scales(const GemmPointers& p, bool reads_ab) const;
+    void check_workspace(const void* workspace, std::size_t bytes) const;
     ScaleArgs make_scales(const GemmPointers& pointers, bool reads_ab) const;
     bool in_integers() const { return is_integer(valid->d.dtype); }
     void pack(GemmArgs& args, char* workspace, StreamView stream) const;
@@ -283,6 +284,18 @@ void Plan::Impl::check_scales(const GemmPointers& p, bool reads_ab) const {
     if (valid->scale_d) check(p.scale_d, {0, size, size, 0}, "scale_d");
 }
 
+void Plan::Impl::check_workspace(const void* workspace, std::size_t bytes) const {
+    if (workspace_bytes == 0) return;  // it is not touched
+    const bool is_usable = workspace != nullptr && is_aligned(workspace, kWorkspaceAlignment);
+    if (is_usable && bytes >= workspace_bytes) return;
+    throw InvalidArgument("workspace has " + std::to_string(bytes) + " bytes at " +
+                          (workspace != nullptr ? address(workspace) : "a null pointer") +
+                          "; the plan needs " + std::to_string(workspace_bytes) + ", aligned to " +
+                          std::to_string(kWorkspaceAlignment) +
+                          ", as cudaMalloc() gives them: pass such memory, or no workspace for "
+                          "one out of the library's pool");
+}
+
 ScaleArgs Plan::Impl::make_scales(const GemmPointers& pointers, bool reads_ab) const {
     ScaleArgs scales = scales_without_pointers;
     const bool has_a = reads_ab && valid->scale_a.kind != ScaleKind::none;
@@ -387,16 +400,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
         plan.check_scales(p, reads_ab);
         args.scales = &scales.emplace(plan.make_scales(p, reads_ab));
     }
-    const bool is_aligned = reinterpret_cast<std::uintptr_t>(workspace) % kWorkspaceAlignment == 0;
-    const bool is_missing = workspace == nullptr && plan.workspace_bytes > 0;
-    if (workspace_bytes < plan.workspace_bytes || !is_aligned || is_missing) {
-        throw InvalidArgument("workspace has " + std::to_string(workspace_bytes) + " bytes" +
-                              (is_missing   ? " and is null"
-                               : is_aligned ? ""
-                                            : " and is not aligned") +
-                              "; the plan needs " + std::to_string(plan.workspace_bytes) +
-                              ", aligned to " + std::to_string(kWorkspaceAlignment));
-    }
+    plan.check_workspace(workspace, workspace_bytes);
     const DeviceGuard guard(plan.device);
     char* const base = static_cast<char*>(workspace);
     args.workspace = base + plan.kernel_workspace_offset;
