@@ -77,6 +77,15 @@ TEST(scales_of_fp8_operands) {
     CHECK(last_error().find("D overlaps operand scale_a") != std::string::npos);
     CHECK_EQ(tcgemm_plan_run_scaled(plan, nullptr, 1, 0, nullptr, nullptr, 0),
              TCGEMM_INVALID_ARGUMENT);
+    // The calls that take no addresses of scales say which one does.
+    CHECK_EQ(
+        tcgemm_plan_run(plan, a_memory, b_memory, nullptr, d.data(), 1, 0, nullptr, nullptr, 0),
+        TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("tcgemm_plan_run_scaled") != std::string::npos);
+    CHECK_EQ(
+        tcgemm_gemm(&problem, TCGEMM_CPU, a_memory, b_memory, nullptr, d.data(), 1, 0, nullptr),
+        TCGEMM_INVALID_ARGUMENT);
+    CHECK(last_error().find("tcgemm_plan_run_scaled") != std::string::npos);
     tcgemm_plan_destroy(plan);
 }
 

@@ -154,17 +154,19 @@ TCGEMM_API void tcgemm_plan_destroy(tcgemm_plan* plan);                 /* NULL 
 TCGEMM_API const char* tcgemm_plan_kernel(const tcgemm_plan* plan);     /* lives as the plan */
 TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes */
 /* `stream` is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes
- * aligned to 256, or NULL with 0 bytes: then it is taken from the library's pool. */
+ * aligned to 256, or NULL with 0 bytes: then it is taken from the library's pool. A problem with
+ * scales is refused: see tcgemm_plan_run_scaled(). */
 TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,
                                          const void* c, void* d, double alpha, double beta,
                                          void* stream, void* workspace, size_t workspace_bytes);
-/* The same for a problem with scales. */
+/* The same for a problem with scales, or without. */
 TCGEMM_API tcgemm_status tcgemm_plan_run_scaled(const tcgemm_plan* plan,
                                                 const tcgemm_pointers* pointers, double alpha,
                                                 double beta, void* stream, void* workspace,
                                                 size_t workspace_bytes);
 
-/* All in one: a cached plan, a workspace out of the library's pool. */
+/* All in one: a cached plan, a workspace out of the library's pool. A problem with scales is
+ * refused: make a plan and run it with tcgemm_plan_run_scaled(). */
 TCGEMM_API tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device, const void* a,
                                      const void* b, const void* c, void* d, double alpha,
                                      double beta, void* stream);
