@@ -78,7 +78,7 @@ typedef struct tcgemm_operand {
     int64_t row_stride;
     int64_t col_stride;
     int64_t batch_stride[TCGEMM_MAX_BATCH_DIMS];
-    int alignment; /* bytes, 1 to 16: divides every address that is given for it */
+    int alignment; /* bytes; 1, 2, 4, 8 or 16: divides every address that is given for it */
 } tcgemm_operand;
 
 /* Which elements of A or B share a scale: see TCGEMM_SCALE_KINDS (epilogue.hpp). */
