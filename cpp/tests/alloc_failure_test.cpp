@@ -1,4 +1,5 @@
-// Every host allocation fails in turn: each call has to end in a status, and the next has to work.
+// Every host allocation fails in turn: each call has to end in a status or an OutOfMemory, and the
+// next has to work.
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -6,6 +7,7 @@
 
 #include "check.hpp"
 #include "tcgemm/tcgemm.h"
+#include "tcgemm/tcgemm.hpp"
 
 namespace {
 // Counts down on the test's own thread; the allocation that finds 0 fails. -1: none fails.
@@ -63,19 +65,58 @@ tcgemm_status multiply(std::int64_t size, const std::vector<float>& a, std::vect
     return status;
 }
 
-TEST(each_failing_allocation_gives_a_status) {
-    constexpr std::int64_t kSize = 96;
-    constexpr long kAtMost = 10000;  // allocations of a product
-    const std::vector<float> a(kSize * kSize, 1.0f);
-    std::vector<float> d(kSize * kSize);
+constexpr long kAtMost = 10000;  // allocations of a product
+
+// Not where libtcgemm.so was linked with a C++ library, and so an allocator, of its own.
+bool sees_the_librarys_allocations() {
+    const std::vector<float> a(1, 1.0f);
+    std::vector<float> d(1);
     allocations_left = kAtMost;
-    CHECK_EQ(multiply(kSize, a, d), TCGEMM_OK);
+    CHECK_EQ(multiply(1, a, d), TCGEMM_OK);
     const bool seen = allocations_left < kAtMost;
     allocations_left = -1;
-    if (!seen) {  // libtcgemm.so was linked with a C++ library, and so an allocator, of its own
-        std::printf("not run: this program's allocator is not the library's\n");
-        return;
+    if (!seen) std::printf("not run: this program's allocator is not the library's\n");
+    return seen;
+}
+
+// With more threads than one.
+TEST(each_failing_allocation_of_a_run_is_an_out_of_memory) {
+    if (!sees_the_librarys_allocations()) return;
+    constexpr std::int64_t kSize = 256;
+    const std::vector<float> a(kSize * kSize, 1.0f);
+    std::vector<float> d(kSize * kSize);
+    tcgemm::GemmProblem p;
+    p.m = p.n = p.k = kSize;
+    p.a = p.b = p.c = p.d = tcgemm::Operand::row_major(tcgemm::DType::f32, kSize);
+    p.a.alignment = p.b.alignment = p.c.alignment = p.d.alignment = 4;
+    const tcgemm::Plan plan(p, tcgemm::Device::cpu());
+    setenv("TCGEMM_NUM_THREADS", "4", 1);
+    int failures = 0, others = 0;
+    bool all_done = false;
+    for (long n = 0; n < kAtMost && !all_done; ++n) {
+        allocations_left = n;
+        try {
+            plan.run({a.data(), a.data(), nullptr, d.data()});
+        } catch (const tcgemm::OutOfMemory&) {
+            ++failures;
+        } catch (const std::bad_alloc&) {
+            ++others;
+        }
+        all_done = allocations_left > 0;
+        allocations_left = -1;
     }
+    unsetenv("TCGEMM_NUM_THREADS");
+    CHECK(all_done);
+    CHECK(failures > 0);
+    CHECK_EQ(others, 0);
+    CHECK_EQ(d[0], static_cast<float>(kSize));
+}
+
+TEST(each_failing_allocation_gives_a_status) {
+    if (!sees_the_librarys_allocations()) return;
+    constexpr std::int64_t kSize = 96;
+    const std::vector<float> a(kSize * kSize, 1.0f);
+    std::vector<float> d(kSize * kSize);
     int failures = 0;
     for (long n = 0; n < kAtMost; ++n) {
         allocations_left = n;

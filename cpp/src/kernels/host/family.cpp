@@ -1,10 +1,12 @@
 // The host family: CPU arrays of every dtype, stride and size, in every mode of the library.
+#include <new>
 #include <string>
 
 #include "kernels/host/gemm.hpp"
 #include "kernels/host/thread_pool.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/rejects.hpp"
+#include "tcgemm/error.hpp"
 
 namespace tcgemm::host {
 namespace {
@@ -27,9 +29,19 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 
 Schedule schedule(const ValidProblem&, const DeviceProperties&) { return {}; }
 
+void launch_mode(Mode mode, const GemmArgs& args) {
+    try {
+        gemm(chosen_instruction_set()[mode], args, usable_threads());
+    } catch (const OutOfMemory&) {
+        throw;
+    } catch (const std::bad_alloc&) {
+        throw OutOfMemory("no host memory");  // a longer message would take memory itself
+    }
+}
+
 template <Mode mode>
 void launch(const GemmArgs& args, const Schedule&, StreamView) {
-    gemm(chosen_instruction_set()[mode], args, usable_threads());
+    launch_mode(mode, args);
 }
 
 template <Mode mode, DType compute, Accumulate accumulate>

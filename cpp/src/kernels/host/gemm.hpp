@@ -14,8 +14,8 @@ const std::vector<const InstructionSet*>& usable_instruction_sets();
 const InstructionSet& chosen_instruction_set();
 
 // D = alpha * A B + beta * C with the kernels of one mode, on at most `threads` threads. Returns
-// when D is written. Throws OutOfMemory, before D is touched. The bits of D do not depend on
-// `threads`.
+// when D is written. Throws std::bad_alloc (OutOfMemory with the byte count, where it is large),
+// before D is touched. The bits of D do not depend on `threads`.
 void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads);
 
 }  // namespace tcgemm::host
