@@ -15,6 +15,8 @@
 
 namespace tcgemm {
 
+struct Forced;  // what the TCGEMM_FORCE_* variables ask for
+
 // Addresses of element (0, 0) of batch 0, on the plan's device. `c` may be null where beta = 0, `a`
 // and `b` where alpha = 0 or K = 0, and any where it has no elements.
 struct GemmPointers {
@@ -73,6 +75,9 @@ class TCGEMM_API Plan {
              StreamView stream = {}) const;
 
    private:
+    friend TCGEMM_API std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem,
+                                                              Device device);
+    Plan(const GemmProblem& problem, Device device, const Forced& forced);
     struct Impl;
     std::unique_ptr<const Impl> impl_;
 };

@@ -132,7 +132,7 @@ void check_scale(const float* scale, const char* name) {
 }  // namespace
 
 struct Plan::Impl {
-    Impl(const GemmProblem& problem, Device on);
+    Impl(const GemmProblem& problem, Device on, const Forced& forced);
 
     GemmScalars flushed(const GemmScalars& scalars) const;
     void check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const;
@@ -159,11 +159,10 @@ struct Plan::Impl {
     bool same_layout_c_d = false;
 };
 
-Plan::Impl::Impl(const GemmProblem& problem, Device on)
+Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     : valid(ValidProblem::check(problem)), device(on) {
     const DefaultFloatingPoint environment;  // of the cost models: the same choice everywhere
     const DeviceProperties& props = properties(device);
-    const Forced& forced = forced_by_environment();
     if (valid.empty()) {
         kernel_name = family_name = "none";
         return;
@@ -363,7 +362,9 @@ void Plan::Impl::pack_halves(GemmArgs& args, char* workspace, StreamView stream)
 }
 
 Plan::Plan(const GemmProblem& problem, Device device)
-    : impl_(std::make_unique<const Impl>(problem, device)) {}
+    : Plan(problem, device, forced_by_environment()) {}
+Plan::Plan(const GemmProblem& problem, Device device, const Forced& forced)
+    : impl_(std::make_unique<const Impl>(problem, device, forced)) {}
 Plan::~Plan() = default;
 Plan::Plan(Plan&&) noexcept = default;
 Plan& Plan::operator=(Plan&&) noexcept = default;

@@ -79,14 +79,15 @@ Cache& cache() {
 }  // namespace
 
 std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, Device device) {
-    const Key key(problem, device, forced_by_environment());
+    const Forced& forced = forced_by_environment();  // read once: the plan is the key's
+    const Key key(problem, device, forced);
     auto& [mutex, clearings, plans] = cache();
     {
         const std::lock_guard<std::mutex> lock(mutex);
         const auto found = plans.find(key);
         if (found != plans.end()) return found->second;
     }
-    auto plan = std::make_shared<const Plan>(problem, device);  // may take long, or throw: no lock
+    std::shared_ptr<const Plan> plan(new Plan(problem, device, forced));  // may take long: no lock
     const std::lock_guard<std::mutex> lock(mutex);
     if (plans.size() >= kMaxPlans) plans.clear();
     return plans.emplace(key, std::move(plan)).first->second;
