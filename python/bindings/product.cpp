@@ -76,10 +76,21 @@ Workspace::~Workspace() {
 void Workspace::run(const tcgemm::Plan& plan, const GemmPointers& pointers,
                     const GemmScalars& scalars, StreamView stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const bool capturing = stream.is_capturing();  // events from outside can't enter a graph
-    if (!capturing) last_use_.wait_on(stream);
-    plan.run(pointers, scalars, stream, buffer_.data(), buffer_.bytes());
-    if (!capturing) last_use_.record(stream);
+    const auto run_plan = [&] {
+        plan.run(pointers, scalars, stream, buffer_.data(), buffer_.bytes());
+    };
+    if (stream.is_capturing()) return run_plan();  // events from outside can't enter a graph
+    last_use_.wait_on(stream);
+    try {
+        run_plan();
+    } catch (...) {  // maybe after the launch of a kernel that writes to the workspace
+        try {
+            last_use_.record(stream);
+        } catch (...) {  // the first error says more
+        }
+        throw;
+    }
+    last_use_.record(stream);
 }
 
 py::object execute(Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
