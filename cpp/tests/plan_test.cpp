@@ -300,6 +300,7 @@ TEST(owners_name_a_device_that_is_not_there) {
     for (const int device : {-1, 64, 1 << 20}) {
         const std::string name = "device cuda:" + std::to_string(device) + " does not exist";
         CHECK_THROWS(DeviceError, DeviceBuffer(8, device, {}), name);
+        CHECK_THROWS(DeviceError, DeviceBuffer(0, device, {}), name);
         CHECK_THROWS(DeviceError, Stream(device), name);
         CHECK_THROWS(DeviceError, Event(device), name);
         CHECK_THROWS(DeviceError, release_unused_memory(device), name);

@@ -9,8 +9,9 @@ namespace tcgemm {
 
 DeviceBuffer::DeviceBuffer(std::size_t bytes, int device, StreamView stream)
     : bytes_(bytes), device_(device), stream_(stream) {
+    const Device usable = runtime::usable_device(device);
     if (bytes == 0) return;
-    const DeviceGuard guard(runtime::usable_device(device));
+    const DeviceGuard guard(usable);
     data_ = runtime::allocate_async(bytes, device, stream.get());
 }
 
