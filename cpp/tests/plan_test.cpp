@@ -269,6 +269,8 @@ TEST(many_threads_share_the_cache) {
 
 TEST(a_device_that_is_not_there_is_named) {
     CHECK_THROWS(DeviceError, Plan(row_major(2, 2, 2), Device::cuda(63)), "cuda:63 does not exist");
+    CHECK_THROWS(DeviceError, properties(Device::cuda(-3)),
+                 "cuda:2147483647, which negative ordinals become, does not exist");
 }
 
 TEST(owners_are_moved_not_copied) {

@@ -53,8 +53,10 @@ const DeviceProperties& properties(Device device) {
     std::string reason;
     const int count = runtime::device_count(&reason);
     if (device.ordinal >= count || device.ordinal >= kMaxDevices) {
+        const bool may_be_negative = device == Device::cuda(-1);
         throw DeviceError(
-            "device cuda:" + std::to_string(device.ordinal) + " does not exist: " +
+            "device cuda:" + std::to_string(device.ordinal) +
+            (may_be_negative ? ", which negative ordinals become," : "") + " does not exist: " +
             (count == 0 ? reason : "CUDA devices are numbered 0 to " + std::to_string(count - 1)));
     }
     const std::lock_guard<std::mutex> lock(mutex);
