@@ -32,7 +32,8 @@ constexpr double kWorkPerThread = 1e6;
 // Blocks of K that one thread sums before the sum is rounded into the total. Part of the result's
 // definition, like k_block.
 constexpr int64_t kBlocksPerSlab = 32;
-// Slabs that are summed side by side before they are added to the total: bounds the memory.
+// Slabs of a block that are summed side by side before they are added to its total, for each
+// thread: bounds the memory.
 constexpr int64_t kSlabsPerThread = 8;
 
 class Buffer {
@@ -226,7 +227,7 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
     if (slabs > 1 && tiling.blocks() < threads) {
         // Few blocks and a long K: each slab of each block is a task of its own, a wave at a time.
         const int64_t blocks = tiling.blocks();
-        const int64_t wave = std::min(slabs, kSlabsPerThread * threads);
+        const int64_t wave = std::min(slabs, divide_up(kSlabsPerThread * threads, blocks));
         const int workers = static_cast<int>(std::min<int64_t>(threads, blocks * wave));
         const Buffer memory(static_cast<std::size_t>(blocks * (wave + 1) * lane_bytes) +
                             scratch_bytes * static_cast<std::size_t>(workers));
