@@ -53,7 +53,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
     }
     std::string reason = rejects_tiles(problem, Row::tile);
-    return reason.empty() ? rejects_k_blocks(problem, Row::tile.block_k) : reason;
+    return reason.empty() ? rejects_k_blocks(problem, Row::tile.block_k, kBlocksAhead) : reason;
 }
 
 // Of a block, the most over the layouts.

@@ -22,6 +22,8 @@ namespace wmma = nvcuda::wmma;
 
 // The only fragment shape that every tensor core since Volta has; of INT8 since Turing.
 inline constexpr int kFragment = 16;
+// The main loop counts so many k-blocks beyond the one that it multiplies.
+inline constexpr int kBlocksAhead = 3;
 
 // Whether the architecture that is compiled for has such fragments.
 template <class Element>
@@ -191,7 +193,7 @@ class Mainloop {
                     }
                     if (kPrefetch) load_a(i, next_step);
                     // The other stage was last read before the last barrier, so it is free.
-                    if (step == 0 && i == 0) copy(stage ^ 1, block + 3);
+                    if (step == 0 && i == 0) copy(stage ^ 1, block + kBlocksAhead);
                 }
                 if (!kPrefetch && last_step) next_stage(stage);
             }
