@@ -43,16 +43,15 @@ const DeviceProperties& properties(Device device) {
     static const DeviceProperties cpu = read_cpu_properties();
     if (device.is_cpu()) return cpu;
 
-    constexpr int kMaxDevices = 64;
     static std::mutex mutex;
-    static std::atomic<const DeviceProperties*> known[kMaxDevices];  // never freed
-    if (device.ordinal < kMaxDevices) {
+    static std::atomic<const DeviceProperties*> known[runtime::kMaxDevices];  // never freed
+    if (device.ordinal < runtime::kMaxDevices) {
         const DeviceProperties* const found = known[device.ordinal].load(std::memory_order_acquire);
         if (found != nullptr) return *found;
     }
     std::string reason;
     const int count = runtime::device_count(&reason);
-    if (device.ordinal >= count || device.ordinal >= kMaxDevices) {
+    if (device.ordinal >= count || device.ordinal >= runtime::kMaxDevices) {
         const bool may_be_negative = device == Device::cuda(-1);
         throw DeviceError(
             "device cuda:" + std::to_string(device.ordinal) +

@@ -11,6 +11,8 @@
 
 namespace tcgemm::runtime {
 
+inline constexpr int kMaxDevices = 64;  // ordinals from here on are refused
+
 // Number of usable devices; `reason` says why it is 0. Does not throw, makes no context.
 int device_count(std::string* reason) noexcept;
 DeviceProperties device_properties(int device);

@@ -54,7 +54,6 @@ void ignore(cudaError_t status) noexcept {
 
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a
 // workspace costs no driver call after the first; the user's default pool keeps its settings.
-constexpr int kMaxDevices = 64;
 struct Pool {
     std::once_flag once;
     cudaMemPool_t handle = nullptr;  // null where the device has no stream-ordered allocation
