@@ -55,6 +55,7 @@ struct TensorMapShape {
 // Writes the 128 bytes of a CUtensorMap, aligned to 64. Throws CudaError.
 void encode_tensor_map(void* map, const TensorMapShape& shape);
 
+inline constexpr std::int64_t kMaxGrid = 0x7fffffff;  // blocks along x
 struct LaunchConfig {
     unsigned blocks = 1, threads = 1;   // along x; threads of a block
     std::size_t shared_bytes = 0;       // dynamic; above 48 KB too

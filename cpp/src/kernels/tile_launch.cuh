@@ -34,10 +34,9 @@ template <class Row, class Epilogue>
 void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, KSplit, std::int64_t),
                    std::size_t shared_bytes, const GemmArgs& args, const Epilogue& epilogue,
                    const device::TileScheduler& scheduler, const KSplit& split, StreamView stream) {
-    constexpr std::int64_t kMaxGrid = 0x7fffffff;
-    for (std::int64_t tile = 0; tile < scheduler.count(); tile += kMaxGrid) {
+    for (std::int64_t tile = 0; tile < scheduler.count(); tile += device::kMaxGrid) {
         device::LaunchConfig config;
-        config.blocks = static_cast<unsigned>(std::min(scheduler.count() - tile, kMaxGrid));
+        config.blocks = static_cast<unsigned>(std::min(scheduler.count() - tile, device::kMaxGrid));
         config.threads = Row::tile.threads;
         config.shared_bytes = shared_bytes;
         config.stream = stream;

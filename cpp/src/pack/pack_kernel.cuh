@@ -129,9 +129,8 @@ void launch_pack(KernelArgs args, StreamView stream) {
     args.first_tiles = tiles(args.operand[0]);
     args.all_tiles = args.first_tiles + tiles(args.operand[1]);
     if (args.all_tiles == 0) return;
-    constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
     device::LaunchConfig config;
-    config.blocks = static_cast<unsigned>(std::min(args.all_tiles, kMaxGrid));
+    config.blocks = static_cast<unsigned>(std::min(args.all_tiles, device::kMaxGrid));
     config.threads = kThreads;
     config.shared_bytes = shared_bytes;
     config.stream = stream;

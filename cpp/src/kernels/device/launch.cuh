@@ -6,6 +6,7 @@
 
 namespace tcgemm::device {
 
+using runtime::kMaxGrid;
 using runtime::LaunchConfig;
 
 // Returns when the predecessor has ended and all that it wrote can be read. At least one thread of

@@ -84,9 +84,8 @@ GemmArgs Partials::target(const GemmArgs& args) const {
 void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, StreamView stream,
                    const char* kernel_name) {
     const std::int64_t blocks = (partials.d_stride / kVector + kThreads - 1) / kThreads;
-    constexpr std::int64_t kMaxGrid = 0x7fffffff;
     device::LaunchConfig config;
-    config.blocks = static_cast<unsigned>(std::min(blocks, kMaxGrid));
+    config.blocks = static_cast<unsigned>(std::min(blocks, device::kMaxGrid));
     config.threads = kThreads;
     config.stream = stream;
     const auto launch = [&](auto part, const auto& epilogue) {
