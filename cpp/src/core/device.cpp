@@ -1,12 +1,10 @@
 #include "tcgemm/device.hpp"
 
-#include <sched.h>
-
 #include <atomic>
 #include <fstream>
 #include <mutex>
-#include <thread>
 
+#include "core/cpu_count.hpp"
 #include "core/runtime.hpp"
 #include "tcgemm/error.hpp"
 
@@ -24,9 +22,7 @@ DeviceProperties read_cpu_properties() {
             break;
         }
     }
-    cpu.sm_count = static_cast<int>(std::thread::hardware_concurrency());
-    cpu_set_t usable;
-    if (sched_getaffinity(0, sizeof(usable), &usable) == 0) cpu.sm_count = CPU_COUNT(&usable);
+    cpu.sm_count = usable_cpus();
     return cpu;
 }
 

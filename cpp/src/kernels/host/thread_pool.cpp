@@ -1,6 +1,5 @@
 #include "kernels/host/thread_pool.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "core/cpu_count.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::host {
@@ -18,20 +18,11 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
-int affinity_count() {
-#if defined(__linux__)
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
 }  // namespace
 
 int usable_threads() {
     const char* text = std::getenv("TCGEMM_NUM_THREADS");
-    if (text == nullptr || *text == '\0') return std::min(affinity_count(), kMaxThreads);
+    if (text == nullptr || *text == '\0') return std::min(usable_cpus(), kMaxThreads);
     char* end = nullptr;
     const long count = std::strtol(text, &end, 10);
     if (*end != '\0' || count < 1 || count > kMaxThreads) {
