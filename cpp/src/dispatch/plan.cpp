@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/floating_point.hpp"
+#include "core/math.hpp"
 #include "dispatch/select.hpp"
 #include "kernels/operand_form.hpp"
 #include "pack/halves.hpp"
@@ -19,11 +20,7 @@
 namespace tcgemm {
 namespace {
 
-constexpr std::size_t kWorkspaceAlignment = 256;  // bytes, what cudaMalloc gives
-
-std::size_t round_up(std::size_t bytes) {
-    return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
-}
+constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes, what cudaMalloc gives
 
 BatchShape batch_shape(const GemmProblem& problem, std::int64_t count) {
     BatchShape shape;
@@ -95,8 +92,8 @@ void check_whole(double value, const char* which) {
                           "2^31: name a floating-point dtype for D");
 }
 
-bool is_aligned(const void* pointer, std::size_t alignment) {
-    return reinterpret_cast<std::uintptr_t>(pointer) % alignment == 0;
+bool is_aligned(const void* pointer, std::int64_t alignment) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(alignment) == 0;
 }
 
 std::string address(const void* pointer) {
@@ -111,7 +108,7 @@ void check_pointer(const void* pointer, int alignment, const char* operand, cons
         throw LayoutError(std::string("operand ") + operand +
                           " is a null pointer, but its elements are used; give its address");
     }
-    if (!is_aligned(pointer, static_cast<std::size_t>(alignment))) {
+    if (!is_aligned(pointer, alignment)) {
         throw LayoutError(std::string("operand ") + operand + " is at " + address(pointer) +
                           ", not aligned to " + std::to_string(alignment) + " bytes" + fix);
     }
@@ -185,7 +182,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     }
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;
-        workspace_bytes += round_up(bytes);
+        workspace_bytes += static_cast<std::size_t>(
+            round_up(static_cast<std::int64_t>(bytes), kWorkspaceAlignment));
         return offset;
     };
     if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.task.target.bytes);
