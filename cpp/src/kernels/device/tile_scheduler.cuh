@@ -32,8 +32,6 @@ class BasicTileScheduler {
           by_rows_(band_),
           by_last_rows_(tiles_m % band_ > 0 ? tiles_m % band_ : band_) {}
 
-    TCGEMM_HOST_DEVICE int tiles_m() const { return tiles_m_; }
-    TCGEMM_HOST_DEVICE int tiles_n() const { return tiles_n_; }
     TCGEMM_HOST_DEVICE std::int64_t count() const {
         return slices_ * (static_cast<std::int64_t>(tiles_m_) * tiles_n_);
     }
