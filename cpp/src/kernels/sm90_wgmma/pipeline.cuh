@@ -12,9 +12,8 @@ namespace tcgemm::sm90_wgmma {
 
 namespace ptx = device::ptx;
 
-// The thread's index, read anew: what the compiler derives from it stays
-// inside the epilogue. Kept in registers over the main loop, it would not leave room for
-// accumulators.
+// The thread's index, read anew: what the compiler derives from it stays inside the epilogue. Kept
+// in registers over the main loop, it would not leave room for accumulators.
 __device__ __forceinline__ int this_thread() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
