@@ -92,4 +92,33 @@ inline Schedule best(const Mode& mode, const ValidProblem& valid) {
     return least;
 }
 
+// Elements that have no other layout than contiguous k.
+inline GemmProblem k_major_product(DType operand, DType result, Accumulate accumulate,
+                                   Shape shape) {
+    GemmProblem p;
+    p.m = shape.m;
+    p.n = shape.n;
+    p.k = shape.k;
+    p.a = Operand::row_major(operand, p.k);
+    p.b = Operand::col_major(operand, p.k);
+    p.c = p.d = Operand::row_major(result, p.n);
+    p.accumulate = accumulate;
+    if (operand == DType::f32) p.precision = Precision::tf32;
+    return p;
+}
+
+// Of all rows that take the product.
+inline Schedule best_row(const GemmProblem& product) {
+    const ValidProblem valid = ValidProblem::check(product);
+    Mode mode{};
+    for (const RegisteredFamily& family : registered_families()) {
+        if (std::string(family.name) != "sm90_wgmma") continue;
+        for (int i = 0; i < family.family->kernel_count; ++i) {
+            const KernelInfo& row = family.family->kernels[i];
+            if (row.rejects(valid, h200()).empty()) mode.rows.push_back(&row);
+        }
+    }
+    return best(mode, valid);
+}
+
 }  // namespace sm90_test
