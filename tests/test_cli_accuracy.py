@@ -52,6 +52,14 @@ def test_finds_a_planted_fault(operands, fault):
     assert not judge(a, b, d, MODES["fp32"]).kept
 
 
+def test_products_that_underflow_are_within_the_promise():
+    """2^-26 is a quarter of the least number that an FP16 sum holds."""
+    a, b = (np.full(shape, 2.0**-13, np.float16) for shape in ((3, 5), (5, 2)))
+    mode = Mode("float16", accumulate="fp16", out_dtype="float32")
+    assert judge(a, b, tcgemm.matmul(a, b, **mode.arguments), mode).kept
+    assert not judge(a, b, np.full((3, 2), 2.0**-20, np.float32), mode).kept
+
+
 def test_finds_operands_rounded_in_silence(operands):
     a, b, _ = operands
     narrow = a.astype(np.float16).astype(np.float64) @ b.astype(np.float16).astype(np.float64)

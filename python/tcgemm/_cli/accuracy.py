@@ -10,7 +10,7 @@ import numpy as np
 
 from tcgemm._cli.backends import Backend
 from tcgemm._cli.modes import (
-    ACCUMULATOR_ROUNDOFF,
+    ACCUMULATOR_DTYPE,
     HALF_SUBNORMAL,
     LARGEST_FP8,
     UNIT_ROUNDOFF,
@@ -144,7 +144,8 @@ class Reference:
         return x if self._rows is None else self._backend.taken(x, (..., self._rows, slice(None)))
 
     def _against_float64(self, d: Any, mode: Mode, limits: Bounds, exact: bool) -> Accuracy:
-        tally = _Tally(mode, limits, exact)
+        k = int(self._operands[1].shape[-2])
+        tally = _Tally(mode, limits, exact, k)
         sampled = self._sampled(d)
         for part, reference, absolute, given in self._chunks:
             if mode.result_dtype in LARGEST_FP8:  # beyond it they saturate
@@ -178,12 +179,13 @@ def _spread(count: int, wanted: int) -> list[int]:
 class _Tally:
     """Maxima over the parts of a result; takes FP64 arrays of any framework."""
 
-    def __init__(self, mode: Mode, limits: Bounds, exact: bool) -> None:
+    def __init__(self, mode: Mode, limits: Bounds, exact: bool, k: int) -> None:
         self._exact = exact or mode.is_exact
         self._limits = limits
         self._unit = UNIT_ROUNDOFF[mode.result_dtype]
-        self._accumulator = ACCUMULATOR_ROUNDOFF[mode.accumulate_name]
-        self._tiny = HALF_SUBNORMAL[mode.result_dtype]
+        accumulator = ACCUMULATOR_DTYPE[mode.accumulate_name]
+        self._accumulator = UNIT_ROUNDOFF[accumulator]
+        self._tiny = HALF_SUBNORMAL[mode.result_dtype] + (k + 3) * HALF_SUBNORMAL[accumulator]
         self._error = self._over_bound = self._over_gate = 0.0
         self._square_error = self._square = 0.0
         self._compared = 0
@@ -246,7 +248,7 @@ def _against_exact(
         result = float(results[i, j])
         finite = math.isfinite(result)
         difference[i, j] = abs(math.fsum([*terms, -result])) if finite else math.inf
-    tally = _Tally(mode, limits, exact)
+    tally = _Tally(mode, limits, exact, int(b.shape[0]))
     tally.add(difference, reference, np.abs(a_rows) @ np.abs(b_columns))
     tally.add_relative(difference, reference)
     return tally.result()

@@ -2,11 +2,12 @@
 
 The promise, componentwise, for R = A B + beta C, exact, of the operands as the mode rounds them:
 
-    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R|
+    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R| + (K + 3) s_acc + s_out
 
 with |A||B| the product of the absolute values, u_acc and u_out the unit roundoffs of the
-accumulator and of D's dtype. `hard` is a proven c, which never fails. `gate` is the regression
-limit on data of one sign, U(0,1).
+accumulator and of D's dtype, s_acc and s_out half their smallest subnormals. `hard` is a proven c,
+which never fails while no sum overflows. `gate` is the regression limit on data of one sign,
+U(0,1).
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ UNIT_ROUNDOFF = {
     "float8_e4m3fn": 2.0**-4,
     "float8_e5m2": 2.0**-3,
 }
-ACCUMULATOR_ROUNDOFF = {
-    "fp16": U16,
-    "fp32": U32,
-    "promoted": U32,
-    "fp64": U64,
-    "int32": U32,  # where the result is a floating-point number
-    "fast": U32,
+ACCUMULATOR_DTYPE = {
+    "fp16": "float16",
+    "fp32": "float32",
+    "promoted": "float32",
+    "fp64": "float64",
+    "int32": "float32",  # where the result is a floating-point number
+    "fast": "float32",
 }
-# Half of the smallest subnormal: the absolute error of a result that underflows.
+# Half of the smallest subnormal: the absolute error of a rounding there.
 HALF_SUBNORMAL = {
     "float16": 2.0**-25,
     "bfloat16": 2.0**-134,
