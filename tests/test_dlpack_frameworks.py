@@ -150,6 +150,8 @@ def test_p12_torch(place):
     refused(a.to(torch.float8_e4m3fnuz), TypeError, r"a .*(float8_e4m3fnuz|can't be exported)")
     refused(a.to_sparse(), ValueError, r"a has the layout torch\.sparse_coo.*to_dense\(\)")
     refused(torch.empty(4, 4, device="meta"), TypeError, "a .*can't be exported")
+    with pytest.raises(tcgemm.DTypeError, match=r"out_dtype is tensor.*, which is no dtype"):
+        tcgemm.matmul(a, a, out_dtype=torch.tensor(1.0))
     # Detached, the same values are fine.
     result = tcgemm.matmul(a.clone().requires_grad_().detach(), a)
     np.testing.assert_array_equal(place.to_numpy(result), integers((4, 4)) @ integers((4, 4)))

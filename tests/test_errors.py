@@ -133,6 +133,7 @@ BAD_CALLS = [
     ({"out_dtype": "int32"}, "DTypeError", "D is int32"),
     ({"out_dtype": "text"}, "DTypeError", "out_dtype is 'text', which is no dtype"),
     ({"out_dtype": 7}, "DTypeError", "out_dtype is 7"),
+    ({"out_dtype": np.float16(1)}, "DTypeError", r"out_dtype is .*, which is no dtype"),
     ({"out_dtype": "(1,"}, "DTypeError", r"out_dtype is '\(1,', which is no dtype"),
     ({"out_dtype": "(-1,)f4"}, "DTypeError", r"out_dtype is '\(-1,\)f4', which is no dtype"),
     ({"out_dtype": np.zeros(2)}, "DTypeError", r"out_dtype is array.*, which is no dtype"),
@@ -163,6 +164,22 @@ def test_e01_bad_calls(changes, error, words):
     if {*changes} <= {"a", "b", "precision", "accumulate", "determinism", "out_dtype", "stream"}:
         with pytest.raises(expected, match=words):
             tcgemm.matmul(arguments.pop("a"), arguments.pop("b"), **arguments)
+
+
+def test_dtypes_are_not_known_by_what_they_are_equal_to():
+    class One:  # a dtype to NumPy, and equal to 1
+        dtype = np.dtype("float16")
+
+        def __eq__(self, other):
+            return other == 1
+
+        def __hash__(self):
+            return hash(1)
+
+    assert tcgemm.matmul(A, B, out_dtype=One()).dtype == np.float16
+    for number in (1, True, 1.0):
+        with pytest.raises(tcgemm.DTypeError, match=f"out_dtype is {number}, which is no dtype"):
+            tcgemm.matmul(A, B, out_dtype=number)
 
 
 @pytest.mark.parametrize(

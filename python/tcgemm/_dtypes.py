@@ -13,10 +13,12 @@ from ._errors import DTypeError
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)  # 1, True and numpy.float16(1) are equal, too
 def _name_of(dtype: Any) -> str:
-    if type(dtype).__module__ == "torch":  # str(torch.float16) is "torch.float16"
-        return str(dtype).removeprefix("torch.")
+    if isinstance(dtype, np.generic):  # a number, whose own dtype numpy.dtype() would tell
+        raise TypeError
+    if (type(dtype).__module__, type(dtype).__name__) == ("torch", "dtype"):  # no tensor
+        return str(dtype).removeprefix("torch.")  # of "torch.float16"
     if isinstance(dtype, str) and dtype in _ML_DTYPES:
         return dtype
     found = np.dtype(dtype)
