@@ -142,7 +142,10 @@ BAD_CALLS = [
     ({"out_dtype": "fp8"}, "DTypeError", "out_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m"),
     ({"out_dtype": "int8"}, "DTypeError", "D is int8; .*float64: name one of them .*out_dtype"),
     ({"a_dtype": "(1,"}, "DTypeError", r"a_dtype is '\(1,', .*pass 'float8_e4m3fn'"),
-    ({"b_dtype": ">f4"}, "DTypeError", "b_dtype is >f4; it must be float8_e4m3fn, float8_e5m2 or"),
+    ({"b_dtype": ">f4"}, "DTypeError", "b_dtype is >f4; it must be float8_e4m3fn or float8_e5m2"),
+    # the operand's own dtype, and one of one byte
+    ({"a_dtype": "float32"}, "DTypeError", "a_dtype is float32; it must be .* leave it away"),
+    ({"b_dtype": np.int8}, "DTypeError", "b_dtype is int8; it must be float8_e4m3fn or"),
     ({"a_dtype": "fp8"}, "DTypeError", "a_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m2'"),
     ({"stream": "s"}, "InvalidArgument", "stream is a .*str.*pass None"),
     ({"stream": True}, "InvalidArgument", "stream is a .*bool"),

@@ -104,11 +104,6 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
         }
         refuse_dtype("uint8", type, operand);
     }
-    if (size_of(*named) != 1) {
-        throw DTypeError(std::string(operand) + " is uint8, which can't be read as " +
-                         name(*named) + "; pass " + argument + "=\"float8_e4m3fn\", " +
-                         "\"float8_e5m2\" or \"int8\", which have one byte");
-    }
     view.dtype = *named;
     view.is_bytes = false;
 }

@@ -20,8 +20,8 @@ void set_dtype(ArrayView& view, DLDataType dtype, std::uint64_t flags, const Typ
 void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, const char* operand);
 // The dtype of a name, or nothing.
 std::optional<DType> dtype_named(const std::string& name);
-// Gives bytes the dtype that was named for them. Throws DTypeError where none was, where the dtype
-// has no elements of one byte, or where an array tells another dtype than was named.
+// Gives bytes the dtype of FP8 that was named for them. Throws DTypeError where none was, or where
+// an array tells another dtype than was named.
 void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
                   const char* operand);
 

@@ -21,7 +21,7 @@ using Arrays = std::array<py::object, kSlots>;  // None where there is none
 // What arrays were when they were imported before, or null: spares checks of what did not change.
 using KnownViews = std::array<const ArrayView*, kSlots>;
 
-// Of arrays whose own dtype is uint8: what their bytes are.
+// Of arrays whose own dtype is uint8: what their bytes are, always FP8.
 using NamedDTypes = std::array<std::optional<DType>, kSlots>;
 
 // While it lives, the current CUDA device is the one that computes.

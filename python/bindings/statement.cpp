@@ -100,9 +100,10 @@ NamedDTypes named_dtypes(const Modes& modes) {
     const auto read = [](const py::object& value, const char* what) {
         const auto wanted = shown(value);
         const std::optional<DType> known = dtype_named(wanted);
-        if (known) return *known;
+        if (known && is_fp8(*known)) return *known;
         throw DTypeError(std::string(what) + " is " + wanted +
-                         "; it must be float8_e4m3fn, float8_e5m2 or int8");
+                         "; it must be float8_e4m3fn or float8_e5m2: it is for operands of FP8, "
+                         "leave it away for others");
     };
     if (!modes.a_dtype.is_none()) named[kA] = read(modes.a_dtype, "a_dtype");
     if (!modes.b_dtype.is_none()) named[kB] = read(modes.b_dtype, "b_dtype");

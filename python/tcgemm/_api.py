@@ -219,8 +219,9 @@ def gemm(
         What becomes of values beyond the range of an FP8 `out_dtype`: its largest number, or NaN
         (Inf for float8_e5m2, which has it).
     a_dtype, b_dtype : dtype or str, optional
-        "float8_e4m3fn" or "float8_e5m2" where `a` or `b` is a uint8 array that holds the bytes of
-        one, for frameworks whose DLPack has no FP8. `out` and `c` are read so by `out_dtype`.
+        "float8_e4m3fn" or "float8_e5m2", and no other, where `a` or `b` is a uint8 array that holds
+        the bytes of one, for frameworks whose DLPack has no FP8; an FP8 array may name its own
+        dtype. `out` and `c` are read so by `out_dtype`.
 
     Returns
     -------

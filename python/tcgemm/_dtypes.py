@@ -36,6 +36,6 @@ def dtype_name(dtype: Any, argument: str = "out_dtype") -> str | None:
         is_fp8 = argument != "out_dtype" or (isinstance(dtype, str) and dtype == "fp8")
         names = "'float8_e4m3fn' or 'float8_e5m2'" if is_fp8 else "a name such as 'float32'"
         raise DTypeError(
-            f"{argument} is {dtype!r}, which is no dtype; pass {names}, or a dtype of NumPy, "
+            f"{argument} is {dtype!r}, which is no dtype; pass {names}, or such a dtype of NumPy, "
             "ml_dtypes, PyTorch or JAX"
         ) from None
