@@ -13,6 +13,8 @@ from producers import CUDA, Producer
 A = np.ones((3, 4), np.float32)
 B = np.ones((4, 5), np.float32)
 INT = np.ones((3, 4), np.int8)
+BYTES = np.zeros((4, 5), np.uint8)
+E4M3_BYTES = {"a_dtype": "float8_e4m3fn", "b_dtype": "float8_e4m3fn"}
 
 
 class Sparse:
@@ -116,7 +118,16 @@ BAD_CALLS = [
     ),
     ({"precision": "fp8_e4m3"}, "DTypeError", "takes operands of float8_e4m3fn, but operand A is"),
     ({"precision": "fp8_e5m2"}, "DTypeError", "takes operands of float8_e5m2, but operand A is"),
-    ({"precision": "fp8"}, "DTypeError", "precision fp8 takes operands of FP8, but operand A is"),
+    (
+        {"precision": "fp8"},
+        "DTypeError",
+        "precision fp8 takes operands of FP8, but operand A .*cast it first$",
+    ),
+    (
+        {"a": BYTES[:3, :4], "b": BYTES[:4], **E4M3_BYTES, "precision": "fp8_e5m2"},
+        "DTypeError",
+        "but operand A is float8_e4m3fn: name precision fp8, which takes each format$",
+    ),
     (
         {"accumulate": "fast"},
         "InvalidArgument",

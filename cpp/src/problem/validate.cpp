@@ -96,7 +96,8 @@ void check_fp8_operands(const GemmProblem& p) {
                           : p.precision == Precision::fp8_e5m2 ? name(DType::e5m2)
                                                                : "FP8") +
                          ", but operand " + operand + " is " + name(dtype) +
-                         ": scale it to the range of FP8 and cast it first");
+                         (is_fp8(dtype) ? ": name precision fp8, which takes each format"
+                                        : ": scale it to the range of FP8 and cast it first"));
     }
 }
 
