@@ -87,11 +87,16 @@ BAD_CALLS = [
         r"c has swapped bytes .*c.astype\(c.dtype.newby",
     ),
     ({"a": INT}, "DTypeError", r"A \(int8\).*B \(float32\).*cast"),
-    ({"a": A.astype(np.int32)}, "DTypeError", "A is int32.*cast"),
+    (
+        {"a": A.astype(np.int32)},
+        "DTypeError",
+        r"^a is int32; operands are .*pass a.astype\(numpy.float32\), or a.astype\(numpy.float64\)",
+    ),
     ({"c": np.ones((3, 4), "f4"), "beta": 1.0}, "ShapeError", r"c has shape \(3, 4\).*\(3, 5\)"),
     ({"c": np.ones((2, 3, 5), "f4")}, "ShapeError", r"c has shape \(2, 3, 5\)"),
     ({"c": np.ones((3, 5)), "beta": 1.0}, "DTypeError", 'c is float64.*out_dtype="float64"'),
     ({"beta": 2.0}, "InvalidArgument", r"beta is 2\.0, but there is no c"),
+    ({"c": np.ones((3, 5), "u1")}, "DTypeError", 'c is uint8; pass out_dtype="float8_e4m3fn" or'),
     ({"c": np.ones((3, 5), np.int64)}, "DTypeError", "c is int64; results are .*c converted"),
     # "N" means "not transposed" in BLAS, and is true in Python
     ({"trans_a": "N"}, "InvalidArgument", "trans_a is 'N'; it must be True or False"),
@@ -203,6 +208,7 @@ def test_dtypes_are_not_known_by_what_they_are_equal_to():
         (np.zeros((1, 3, 5), "f4"), "ShapeError", r"out has shape \(1, 3, 5\)"),
         (np.zeros((3, 5)), "DTypeError", 'out is float64.*out_dtype="float64"'),
         (np.zeros((3, 5), np.int64), "DTypeError", "out is int64; results are .*pass an out of"),
+        (np.zeros((3, 5), "u1"), "DTypeError", 'out is uint8; pass out_dtype="float8_e4m3fn" or'),
         # What is converted is not the array that the caller looks at.
         (np.zeros((3, 5)), "DTypeError", 'pass an out of float32, or out_dtype="float64"$'),
         (np.zeros((3, 5), np.int32), "DTypeError", "out is int32, .*; pass an out of float32$"),

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "errors.hpp"
 #include "tcgemm/error.hpp"
@@ -49,16 +50,27 @@ std::string dlpack_dtype_name(DLDataType dtype) {
     }
 }
 
+bool is_result(const char* operand) {
+    return operand == std::string_view("out") || operand == std::string_view("c");
+}
+
+bool is_scale(const char* operand) { return std::string_view(operand).substr(0, 6) == "scale_"; }
+
+// Which argument names the dtype of an operand's bytes.
+std::string dtype_argument(const char* operand) {
+    return is_result(operand) ? "out_dtype" : std::string(operand) + "_dtype";
+}
+
 [[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
                                const char* operand) {
     const std::string is = std::string(operand) + " is " + dtype;
-    if (operand == std::string("out") || operand == std::string("c")) {  // a cast of out is lost
+    if (is_result(operand)) {  // a cast of out is lost
         throw DTypeError(is +
                          "; results are float16, bfloat16, float32, float64, int32 or FP8: pass " +
                          (operand == std::string("c") ? "c converted to the result's dtype"
                                                       : "an out of the result's dtype"));
     }
-    if (std::string(operand).rfind("scale_", 0) == 0) {
+    if (is_scale(operand)) {
         throw DTypeError(is + "; scales are float32: pass " + cast_call(type, operand, "float32"));
     }
     const std::string known =
@@ -88,21 +100,21 @@ std::optional<DType> dtype_named(const std::string& name) {
 
 void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
                   const char* operand) {
-    const bool has_own = operand == std::string("a") || operand == std::string("b");
-    const std::string argument = has_own ? std::string(operand) + "_dtype" : "out_dtype";
     if (!view.is_bytes) {
+        if (view.dtype == DType::i32 && !is_result(operand)) refuse_dtype("int32", type, operand);
         if (!named || *named == view.dtype) return;
-        throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " + argument +
-                         " is " + name(*named) + "; leave that away, or pass the bytes of such " +
-                         "an array as uint8");
+        throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
+                         dtype_argument(operand) + " is " + name(*named) +
+                         "; leave that away, or pass the bytes of such an array as uint8");
     }
     if (!named) {
-        if (has_own) {
-            throw DTypeError(std::string(operand) + " is uint8; pass gemm() " + argument +
-                             "=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the bytes " +
-                             "of one, or " + cast_call(type, operand, "float32"));
-        }
-        refuse_dtype("uint8", type, operand);
+        if (is_scale(operand)) refuse_dtype("uint8", type, operand);
+        throw DTypeError(std::string(operand) + " is uint8; pass " +
+                         (is_result(operand) ? "" : "gemm() ") + dtype_argument(operand) +
+                         "=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the bytes of one" +
+                         (operand == std::string("out")
+                              ? ", or an out of the result's dtype"
+                              : ", or " + cast_call(type, operand, "float32")));
     }
     view.dtype = *named;
     view.is_bytes = false;
