@@ -58,6 +58,22 @@ def test_what_is_no_real_number_is_named(ab, scale):
         tcgemm.gemm(*ab, alpha=scale, scale_b=2.0)
 
 
+def test_what_is_masked_is_no_factor(ab):
+    for name in ("alpha", "beta"):
+        with pytest.raises(tcgemm.DTypeError, match=f"{name} is masked; it must be a real number"):
+            tcgemm.gemm(*ab, np.zeros((6, 5), np.int32), **{name: np.ma.masked})
+    with pytest.raises(tcgemm.DTypeError, match="scale_a is a masked array"):
+        tcgemm.gemm(*ab, scale_a=np.ma.masked)
+
+
+@pytest.mark.parametrize("name", ["scale_a", "scale_d"])
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
+def test_scales_of_another_dtype_are_told_the_cast(ab, name, dtype):
+    words = rf"^{name} is {dtype}; scales are float32: pass {name}\.astype\(numpy\.float32\)$"
+    with pytest.raises(tcgemm.DTypeError, match=words):
+        tcgemm.gemm(*ab, **{name: np.array(2, dtype)})
+
+
 def test_a_torch_scalar_is_a_factor(ab):
     torch = pytest.importorskip("torch")
     want = tcgemm.gemm(*ab, alpha=2.0, scale_a=3.0)

@@ -56,6 +56,11 @@ bool is_result(const char* operand) {
 
 bool is_scale(const char* operand) { return std::string_view(operand).substr(0, 6) == "scale_"; }
 
+std::string result_of_its_dtype(const char* operand) {  // a cast of out is lost
+    return operand == std::string_view("c") ? "c converted to the result's dtype"
+                                            : "an out of the result's dtype";
+}
+
 // Which argument names the dtype of an operand's bytes.
 std::string dtype_argument(const char* operand) {
     return is_result(operand) ? "out_dtype" : std::string(operand) + "_dtype";
@@ -64,11 +69,10 @@ std::string dtype_argument(const char* operand) {
 [[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
                                const char* operand) {
     const std::string is = std::string(operand) + " is " + dtype;
-    if (is_result(operand)) {  // a cast of out is lost
+    if (is_result(operand)) {
         throw DTypeError(is +
                          "; results are float16, bfloat16, float32, float64, int32 or FP8: pass " +
-                         (operand == std::string("c") ? "c converted to the result's dtype"
-                                                      : "an out of the result's dtype"));
+                         result_of_its_dtype(operand));
     }
     if (is_scale(operand)) {
         throw DTypeError(is + "; scales are float32: pass " + cast_call(type, operand, "float32"));
@@ -101,7 +105,9 @@ std::optional<DType> dtype_named(const std::string& name) {
 void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
                   const char* operand) {
     if (!view.is_bytes) {
-        if (view.dtype == DType::i32 && !is_result(operand)) refuse_dtype("int32", type, operand);
+        const bool fits = is_scale(operand) ? view.dtype == DType::f32
+                                            : view.dtype != DType::i32 || is_result(operand);
+        if (!fits) refuse_dtype(name(view.dtype), type, operand);
         if (!named || *named == view.dtype) return;
         throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
                          dtype_argument(operand) + " is " + name(*named) +
@@ -109,12 +115,12 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
     }
     if (!named) {
         if (is_scale(operand)) refuse_dtype("uint8", type, operand);
-        throw DTypeError(std::string(operand) + " is uint8; pass " +
-                         (is_result(operand) ? "" : "gemm() ") + dtype_argument(operand) +
-                         "=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the bytes of one" +
-                         (operand == std::string("out")
-                              ? ", or an out of the result's dtype"
-                              : ", or " + cast_call(type, operand, "float32")));
+        throw DTypeError(
+            std::string(operand) + " is uint8; pass " + (is_result(operand) ? "" : "gemm() ") +
+            dtype_argument(operand) +
+            "=\"float8_e4m3fn\" or \"float8_e5m2\" where it holds the bytes of one, or " +
+            (is_result(operand) ? result_of_its_dtype(operand)
+                                : cast_call(type, operand, "float32")));
     }
     view.dtype = *named;
     view.is_bytes = false;

@@ -20,8 +20,9 @@ void set_dtype(ArrayView& view, DLDataType dtype, std::uint64_t flags, const Typ
 void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, const char* operand);
 // The dtype of a name, or nothing.
 std::optional<DType> dtype_named(const std::string& name);
-// Gives bytes the dtype of FP8 that was named for them. Throws DTypeError where none was, or where
-// an array tells another dtype than was named.
+// Gives bytes the dtype of FP8 that was named for them. Throws DTypeError where none was, where
+// an array tells another dtype than was named, and for dtypes that only other arrays of a product
+// have: int32, and in scales all but float32.
 void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& type,
                   const char* operand);
 

@@ -5,6 +5,7 @@
 
 #include "core/floating_point.hpp"
 #include "errors.hpp"
+#include "frameworks.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -18,9 +19,11 @@ bool is_number(py::handle value) {
            !py::hasattr(value, "__dlpack__") && !py::hasattr(value, "__cuda_array_interface__");
 }
 
-// NumPy's complex scalars would lose their imaginary part, and its strings be read as numbers.
+// NumPy's complex scalars would lose their imaginary part, its strings be read as numbers, and what
+// is masked be NaN.
 bool is_numpy_scalar_of_no_real_number(py::handle value) {
     if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
+    if (is_masked(value)) return true;
     const py::object dtype = py::getattr(value, "dtype", py::none());
     const py::object kind = py::getattr(dtype, "kind", py::none());  // other frameworks have none
     return py::isinstance<py::str>(kind) &&

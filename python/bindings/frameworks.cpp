@@ -73,13 +73,6 @@ bool trusts_exchange_api(Framework framework, const std::string& name) {
     throw DTypeError(std::string(operand) + " is a " + name + fix);
 }
 
-// There is none where nobody imported numpy.ma, whose import takes memory and milliseconds.
-bool is_masked(py::handle array) {
-    const py::dict modules = py::module_::import("sys").attr("modules");
-    return modules.contains("numpy.ma") && py::hasattr(modules["numpy.ma"], "MaskedArray") &&
-           py::isinstance(array, modules["numpy.ma"].attr("MaskedArray"));
-}
-
 TypeInfo inspect(py::handle array, const char* operand) {
     const py::handle type = py::type::handle_of(array);
     TypeInfo info;
@@ -112,6 +105,13 @@ TypeInfo inspect(py::handle array, const char* operand) {
 }
 
 }  // namespace
+
+// There is none where nobody imported numpy.ma, whose import takes memory and milliseconds.
+bool is_masked(py::handle array) {
+    const py::dict modules = py::module_::import("sys").attr("modules");
+    return modules.contains("numpy.ma") && py::hasattr(modules["numpy.ma"], "MaskedArray") &&
+           py::isinstance(array, modules["numpy.ma"].attr("MaskedArray"));
+}
 
 TypeInfo& type_info(py::handle array, const char* operand) {
     // Never freed, as it holds Python objects; guarded by the GIL.

@@ -35,4 +35,7 @@ struct TypeInfo {
 // Throws DTypeError where the object is no array; `operand` is its name in the message.
 TypeInfo& type_info(py::handle array, const char* operand);
 
+// Whether it is an array of numpy.ma, whose mask NumPy's C interface does not show.
+bool is_masked(py::handle array);
+
 }  // namespace tcgemm::python

@@ -13,12 +13,6 @@ using std::int64_t;
 
 int64_t blocks(int64_t extent) { return divide_up(extent, kScaleBlock); }
 
-void check_dtype(const ArrayView& view, const char* what) {
-    if (view.dtype == DType::f32) return;
-    throw DTypeError(std::string(what) + " is " + name(view.dtype) +
-                     "; scales are float32: convert it");
-}
-
 // Which shapes scales may have: the arguments are those of scale_of().
 std::string accepted(const ProductShape& shape, int64_t outer, bool outer_is_last,
                      bool takes_blocks, const char* what) {
@@ -47,7 +41,6 @@ std::string accepted(const ProductShape& shape, int64_t outer, bool outer_is_las
 // its last dimension. `takes_blocks`: whether its dtype goes with scales of blocks.
 Scale scale_of(const ArrayView& view, const ProductShape& shape, int64_t outer, bool outer_is_last,
                bool takes_blocks, const char* what) {
-    check_dtype(view, what);
     Scale scale;
     const int64_t outer_blocks = blocks(outer), k_blocks = blocks(shape.k);
     int64_t rows = 1, cols = 1;  // along outer, along K
@@ -107,7 +100,6 @@ Scale scale_b_of(const Operands& operands, const ArrayView& seen, const ProductS
 bool has_scale_d(const Operands& operands) {
     if (!operands.has(kScaleD)) return false;
     const ArrayView& view = operands.view(kScaleD);
-    check_dtype(view, "scale_d");
     if (view.element_count() == 1) return true;
     throw ShapeError("scale_d has shape " + text(view.ndim, view.shape) +
                      "; the result has one scale: pass a single float32 number");
