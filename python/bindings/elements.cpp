@@ -66,8 +66,8 @@ std::string dtype_argument(const char* operand) {
     return is_result(operand) ? "out_dtype" : std::string(operand) + "_dtype";
 }
 
-[[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type,
-                               const char* operand) {
+[[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type, const char* operand,
+                               bool of_numbers = true) {
     const std::string is = std::string(operand) + " is " + dtype;
     if (is_result(operand)) {
         throw DTypeError(is +
@@ -75,10 +75,12 @@ std::string dtype_argument(const char* operand) {
                          result_of_its_dtype(operand));
     }
     if (is_scale(operand)) {
-        throw DTypeError(is + "; scales are float32: pass " + cast_call(type, operand, "float32"));
+        throw DTypeError(is + "; scales are float32: pass " +
+                         (of_numbers ? cast_call(type, operand, "float32") : "numbers"));
     }
     const std::string known =
         "; operands are float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2: ";
+    if (!of_numbers) throw DTypeError(is + known + "pass numbers");
     if (dtype.rfind("complex", 0) == 0) {
         const std::string real = type.framework == Framework::torch ? ".resolve_conj()" : "";
         throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
@@ -200,9 +202,11 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
     }
     if (dtype.has_fields()) {
         const py::object first = py::list(dtype.attr("names"))[0];
-        throw DTypeError(std::string(operand) + " is structured (" + shown(dtype) +
-                         "); pass one of its fields, such as " + operand + "[" +
-                         shown(py::repr(first)) + "]");
+        throw DTypeError(std::string(operand) + " is structured (" + shown(dtype) + ")" +
+                         instead(operand,
+                                 std::string("one of its fields, such as ") + operand + "[" +
+                                     shown(py::repr(first)) + "]",
+                                 "of the result's dtype"));
     }
     const auto bits = static_cast<int>(8 * dtype.itemsize());
     const char kind = dtype.kind();
@@ -225,7 +229,8 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
     }
     const std::optional<DType> known = dtype_named(shown(dtype.attr("name")));
     if (!known) {  // by str(): in the names of strings are their bits, as in "str32"
-        refuse_dtype(shown(dtype), type, operand);
+        const bool of_numbers = std::string("SUVMm").find(kind) == std::string::npos;
+        refuse_dtype(shown(dtype), type, operand, of_numbers);
     }
     Py_XSETREF(registered[static_cast<std::size_t>(*known)], py::object(dtype).release().ptr());
     view.dtype = *known;
