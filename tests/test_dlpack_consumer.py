@@ -254,6 +254,30 @@ def test_what_does_not_speak_of_the_array_stays_what_it_is(error, method, a, b):
     assert raised.type is error
 
 
+def test_only_a_refused_argument_is_asked_without_it(a, b):
+    class Counting(Producer):
+        calls = 0
+
+        def __dlpack__(self, **_):
+            type(self).calls += 1
+            return self.export_or_raise()
+
+    class Plain(Counting):
+        def export_or_raise(self):
+            raise TypeError("no such thing")
+
+    class Recursive(Counting):
+        def export_or_raise(self):
+            if self.calls > 6:
+                raise BufferError("this array is elsewhere")
+            return tcgemm.matmul(self, b)
+
+    for kind, calls in ((Plain, 1), (Recursive, 7)):
+        with pytest.raises(tcgemm.DTypeError, match=r"^a .*(no such thing|is elsewhere)$"):
+            tcgemm.matmul(kind(a), b)
+        assert kind.calls == calls
+
+
 def test_what_is_no_capsule_is_refused(a, b):
     class Strange(Producer):
         answer = None
