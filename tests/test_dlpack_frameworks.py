@@ -1,6 +1,7 @@
 """Real frameworks: every pair of them, what each can hold that the library refuses, and parity."""
 
 import gc
+import warnings
 import weakref
 from typing import ClassVar
 
@@ -149,7 +150,29 @@ def test_p12_torch(place):
     refused(a.to(torch.int64), TypeError, r"a is int64.*\.to\(torch\.float32\)")
     refused(a.to(torch.float8_e4m3fnuz), TypeError, r"a .*(float8_e4m3fnuz|can't be exported)")
     refused(a.to_sparse(), ValueError, r"a has the layout torch\.sparse_coo.*to_dense\(\)")
-    refused(torch.empty(4, 4, device="meta"), TypeError, "a .*can't be exported")
+    refused(
+        torch.empty(4, 4, device="meta"),
+        TypeError,
+        r"a is on the device meta.*; pass \w on another",
+    )
+    with warnings.catch_warnings(action="ignore"):  # that both may change or go
+        quantized = torch.quantize_per_tensor(a, 0.1, 0, torch.qint8)
+        layouts = (torch.strided, torch.jagged)
+        nested = [torch.nested.nested_tensor([a, a[:3]], layout=layout) for layout in layouts]
+    for each in nested:
+        refused(each, TypeError, r"a is nested: .*; pass \w\.unbind\(\)\[0\]")
+    refused(quantized, TypeError, r"a is quantized; pass \w\.dequantize\(\)$")
+    for transform in (
+        torch.func.vmap,
+        torch.func.grad,
+        lambda f: lambda x: torch.func.jvp(f, (x,), (x,)),
+    ):
+        words = r"^b has no memory .*torch\.func; call tcgemm outside"
+        with (
+            warnings.catch_warnings(action="ignore"),  # of what PyTorch itself does
+            pytest.raises(tcgemm.DTypeError, match=words),
+        ):
+            transform(lambda x: tcgemm.matmul(a, x).sum())(a)
     with pytest.raises(tcgemm.DTypeError, match=r"out_dtype is tensor.*, which is no dtype"):
         tcgemm.matmul(a, a, out_dtype=torch.tensor(1.0))
     # Detached, the same values are fine.
@@ -230,6 +253,19 @@ def test_p12_other_frameworks(place):
     module = {"jax": "jax.numpy"}.get(place.framework, place.framework)
     with pytest.raises(TypeError, match=rf"b\.astype\({module}\.float32\)"):
         tcgemm.matmul(a, place.array(integers((4, 4)), "uint8"))
+
+
+@each_place(lambda framework, device: framework == "jax")
+def test_jax_arrays_without_memory(place):
+    jax, a = place.module, place.array(integers((4, 4)))
+    deleted, donated = a + 1, a + 1
+    deleted.delete()
+    jax.jit(lambda x: x + 1, donate_argnums=0)(donated)
+    for gone in (deleted, donated):
+        with pytest.raises(
+            tcgemm.DTypeError, match=r"^b was deleted, or donated to .*; pass b as copied"
+        ):
+            tcgemm.matmul(a, gone)
 
 
 @each_place(only=lambda framework, device: framework == "torch")

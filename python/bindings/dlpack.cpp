@@ -77,6 +77,26 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
     return view;
 }
 
+// What an array of PyTorch or JAX can be that has no matrix in memory, by an attribute or method
+// that says so: their exporters speak of their own insides.
+struct Obstacle {
+    const char* attribute;
+    const char* what;
+    const char* fix;  // behind the operand's name
+};
+constexpr Obstacle kObstacles[] = {
+    {"is_nested", "is nested: its matrices have shapes of their own", ".unbind()[0] etc."},
+    {"is_quantized", "is quantized", ".dequantize()"},
+    {"is_meta", "is on the device meta, where tensors have no values", " on another device"},
+    {"is_deleted", "was deleted, or donated to a function of jax.jit", " as copied before that"},
+};
+
+bool is_true_of(py::handle array, const char* attribute) {
+    py::object value = py::getattr(array, attribute, py::none());
+    if (PyCallable_Check(value.ptr())) value = value();
+    return value.ptr() == Py_True;
+}
+
 // A producer says why it can't export in an exception of its own. That there is no memory, or that
 // somebody interrupts, says nothing of the array.
 [[noreturn]] void producer_refused(const py::error_already_set& error, py::handle array,
@@ -84,14 +104,25 @@ ArrayView view_of(const DLTensor& tensor, uint64_t flags, const TypeInfo& type,
     if (!error.matches(PyExc_Exception) || error.matches(PyExc_MemoryError)) {
         throw py::error_already_set(error);
     }
-    if (type.framework == Framework::torch) {
+    const bool is_torch = type.framework == Framework::torch;
+    for (const Obstacle& one : kObstacles) {
+        if (!is_torch && type.framework != Framework::jax) break;
+        if (!is_true_of(array, one.attribute)) continue;
+        throw DTypeError(std::string(operand) + " " + one.what + "; pass " + operand + one.fix);
+    }
+    const std::string reason = shown(error.value());
+    if (is_torch) {
         const auto layout = shown(array.attr("layout"));
         if (layout != "torch.strided") {
             throw LayoutError(std::string(operand) + " has the layout " + layout + "; pass " +
                               operand + ".to_dense()");
         }
+        if (reason.find("have storage") != std::string::npos) {
+            throw DTypeError(std::string(operand) +
+                             " has no memory of its own, as under vmap, grad and jvp of "
+                             "torch.func; call tcgemm outside of them");
+        }
     }
-    const std::string reason = shown(error.value());
     throw DTypeError(std::string(operand) + " (" + type.name +
                      ") can't be exported through DLPack: " +
                      reason.substr(0, reason.find('\n')));  // torch adds its C++ stack
@@ -406,14 +437,14 @@ Device locate(py::handle array, const TypeInfo& type, const char* operand) {
         }
         return Device::cuda(0);
     }
-    py::tuple answer;
+    py::object answer;
     try {
-        answer = py::cast<py::tuple>(array.attr("__dlpack_device__")());
+        answer = array.attr("__dlpack_device__")();
     } catch (const py::error_already_set& error) {
         producer_refused(error, array, type, operand);
     }
     int kind = 0, ordinal = 0;  // kind is an enum.IntEnum in most frameworks
-    if (!PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
+    if (!PyTuple_Check(answer.ptr()) || !PyArg_ParseTuple(answer.ptr(), "ii", &kind, &ordinal)) {
         PyErr_Clear();
         throw DTypeError(std::string(operand) + " (" + type.name +
                          "): __dlpack_device__ returned " + shown(py::repr(answer)) +
