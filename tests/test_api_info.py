@@ -188,9 +188,10 @@ def test_p01_import_loads_no_framework():
 
 
 def test_unused_memory_is_given_back():
+    tcgemm.release_unused_memory()
     if not tcgemm.devices():
         with pytest.raises(tcgemm.DeviceError, match="cuda:0 does not exist"):
-            tcgemm.release_unused_memory()
+            tcgemm.release_unused_memory(0)
         return
     a = np.ones((1024, 1024), np.float32)
     tcgemm.matmul(a, a)

@@ -148,8 +148,8 @@ constexpr const char* kReleaseDoc =
 
 Parameters
 ----------
-device : int
-    The GPU's number.
+device : int, optional
+    The GPU's number. None: GPU 0, if there is one; without a GPU nothing is kept.
 
 Notes
 -----
@@ -161,10 +161,15 @@ Raises
 DeviceError
     There is no such GPU.)";
 
-void release_unused(int device) {
-    about_to_use_cuda();
+void release_unused(std::optional<int> device) {
+    refuse_after_fork();
+    if (cuda_device_count() > 0) {
+        about_to_use_cuda();
+    } else if (!device) {
+        return;
+    }
     const py::gil_scoped_release no_gil;
-    release_unused_memory(device);
+    release_unused_memory(device.value_or(0));
 }
 
 constexpr const char* kPlanDoc =
@@ -258,7 +263,7 @@ PYBIND11_MODULE(_core, module) {
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
-    module.def("release_unused_memory", &release_unused, py::arg("device") = 0, kReleaseDoc);
+    module.def("release_unused_memory", &release_unused, py::arg("device") = py::none(), kReleaseDoc);
     module.attr("precisions") =
         py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
     module.attr("__version__") = build_info().version;
