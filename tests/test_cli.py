@@ -324,13 +324,14 @@ def test_wrong_arguments_are_named(capsys, arguments, named):
     assert "Traceback" not in output.err
 
 
-@pytest.mark.parametrize("device", ["foo", "cuda:99"])
+@pytest.mark.parametrize("device", ["foo", "cuda:99", "cuda:01"])
 def test_a_wrong_environment_is_named(capsys, monkeypatch, device):
     monkeypatch.setenv("TCGEMM_DEVICE", device)
     status, output = run(capsys, "demo")
     assert status == 2
     assert f"TCGEMM_DEVICE={device}" in output.err
     assert "--device" not in output.err
+    assert ("expected cpu" in output.err) == (device != "cuda:99")
 
 
 def test_an_unexpected_error_is_one_line(capsys, monkeypatch):

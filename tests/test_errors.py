@@ -297,7 +297,9 @@ def test_gpu_arrays_without_a_gpu_are_refused_with_the_reason():
         tcgemm.matmul(Producer(A, device=(CUDA, 0)), Producer(B, device=(CUDA, 0)))
 
 
-@pytest.mark.parametrize("value", ["gpu", "cuda:", "cuda:x", "cuda:-1", "CPU", "cuda:99999"])
+@pytest.mark.parametrize(
+    "value", ["gpu", "cuda:", "cuda:x", "cuda:-1", "CPU", "cuda:99999", "cuda:01"]
+)
 def test_tcgemm_device_must_be_a_device(value, monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", value)
     with pytest.raises(tcgemm.InvalidArgument, match=f'TCGEMM_DEVICE is "{value}"; it must be cpu'):

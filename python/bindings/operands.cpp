@@ -82,8 +82,10 @@ Device device_for_host_arrays() {
     }
     const std::string prefix = "cuda:";
     const std::string digits = value.rfind(prefix, 0) == 0 ? value.substr(prefix.size()) : "";
-    if (value != "cuda" && (digits.empty() || digits.size() > 3 ||
-                            digits.find_first_not_of("0123456789") != std::string::npos)) {
+    const bool is_number = !digits.empty() && digits.size() <= 3 &&
+                           digits.find_first_not_of("0123456789") == std::string::npos &&
+                           (digits[0] != '0' || digits == "0");
+    if (value != "cuda" && !is_number) {
         throw InvalidArgument("TCGEMM_DEVICE is \"" + value +
                               "\"; it must be cpu, cuda or cuda:N, where N is the number of a GPU");
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -388,7 +389,7 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     if device == "cuda":
         device = "cuda:0"
     if device != "cpu":
-        if not (device.startswith("cuda:") and device[5:].isdigit()):
+        if not re.fullmatch(r"cuda:(0|[1-9][0-9]*)", device):
             raise UsageError(f"{asked}: expected cpu, cuda or cuda:N")
         if int(device[5:]) >= gpus:
             raise UsageError(f"{asked}: this machine has {gpus} usable GPUs")
