@@ -40,6 +40,8 @@ def test_factors_are_multiplied_in_double(ab):
 def test_which_products_take_numbers(rng):
     half = operands(np.float16, rng)[:2]
     eight = operands(np.int8, rng)[:2]
+    with pytest.raises(tcgemm.InvalidArgument, match=r"precision is None \(the default\); FP8"):
+        tcgemm.gemm(*half, scale_a=0.5)
     for name in ("scale_a", "scale_b", "scale_d"):
         for scale in (0.5, np.array(0.5, F32)):
             with pytest.raises(tcgemm.InvalidArgument, match=f"{name} is given.*multiply alpha"):

@@ -71,7 +71,8 @@ void check_number_scales(const Operands& operands, const NumberScales& scales, P
     const char* const which = scales.a ? "scale_a" : scales.b ? "scale_b" : "scale_d";
     if (!fp8 && !int8) {
         throw InvalidArgument(std::string(which) + " is given, but a is " + name(a) + ", b is " +
-                              name(b) + " and precision is " + name(precision) +
+                              name(b) + " and precision is " +
+                              (automatic ? "None (the default)" : name(precision)) +
                               "; FP8 and int8 products have scales: multiply " +
                               (scales.d ? "alpha and beta by it" : "alpha by it"));
     }
