@@ -356,10 +356,24 @@ def test_e01_bad_scales(lab, rng, shapes, error, words):
 
 
 def test_e01_bad_scales_of_int8_are_not_offered_blocks(lab, rng):
-    words = r"it must be \(\) for one scale, \(20, 1\) for one for each row$"
+    words = r"it must be \(\) for one scale, \(20,\) or \(20, 1\) for one for each row$"
     scales = {"scale_a": np.ones((3, 20), np.float32)}
     with pytest.raises(tcgemm.ShapeError, match=words):
         scaled.run(lab, *int8(rng, 20, 30, 300), out_dtype="float32", scales=scales)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "words"),
+    [
+        (1, 300, r"one scale, \(1, 3\) for 128 k each$"),
+        (20, 300, r"\(20, 3\) for 128 k each, \(1, 3\) for blocks of 128 x 128$"),
+        (300, 100, r"\(300,\) or \(300, 1\) for .* row, \(3, 1\) for blocks of 128 x 128$"),
+        (1, 100, r"it must be \(\) for one scale$"),
+    ],
+)
+def test_e01_bad_scales_are_told_each_shape_once(rng, m, k, words):
+    with pytest.raises(tcgemm.ShapeError, match=words):
+        tcgemm.gemm(*fp8(rng, m, 30, k), scale_a=np.ones((7, 7), np.float32))
 
 
 def test_e01_blocks_of_the_longest_k_are_counted():

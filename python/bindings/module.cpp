@@ -263,7 +263,8 @@ PYBIND11_MODULE(_core, module) {
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
-    module.def("release_unused_memory", &release_unused, py::arg("device") = py::none(), kReleaseDoc);
+    module.def("release_unused_memory", &release_unused, py::arg("device") = py::none(),
+               kReleaseDoc);
     module.attr("precisions") =
         py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
     module.attr("__version__") = build_info().version;

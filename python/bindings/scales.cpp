@@ -13,7 +13,7 @@ using std::int64_t;
 
 int64_t blocks(int64_t extent) { return divide_up(extent, kScaleBlock); }
 
-// Which shapes scales may have: the arguments are those of scale_of().
+// Which shapes scales may have, each once: the arguments are those of scale_of().
 std::string accepted(const ProductShape& shape, int64_t outer, bool outer_is_last,
                      bool takes_blocks, const char* what) {
     const auto scales = [&](int64_t rows, int64_t cols, int batch_rank) {
@@ -24,10 +24,19 @@ std::string accepted(const ProductShape& shape, int64_t outer, bool outer_is_las
         return text(batch_rank + 2, dims);
     };
     const std::string each = what == std::string("scale_a") ? "row" : "column";
-    std::string result = "() for one scale, " + scales(outer, 1, 0) + " for one for each " + each;
-    if (takes_blocks) {
-        result += ", " + scales(outer, blocks(shape.k), 0) + " for 128 k each, or " +
-                  scales(blocks(outer), blocks(shape.k), 0) + " for blocks of 128 x 128";
+    std::string result = "() for one scale";
+    const int64_t outer_blocks = blocks(outer), k_blocks = blocks(shape.k);
+    if (outer != 1) {
+        Dims vector{};
+        vector[0] = outer;
+        result +=
+            ", " + text(1, vector) + " or " + scales(outer, 1, 0) + " for one for each " + each;
+    }
+    if (takes_blocks && k_blocks != 1) {
+        result += ", " + scales(outer, k_blocks, 0) + " for 128 k each";
+    }
+    if (takes_blocks && outer_blocks != outer && (outer_blocks != 1 || k_blocks != 1)) {
+        result += ", " + scales(outer_blocks, k_blocks, 0) + " for blocks of 128 x 128";
     }
     if (shape.batch_rank > 0) {
         result += "; where each matrix of the batch has its own, " +
