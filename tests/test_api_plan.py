@@ -75,7 +75,7 @@ def test_execute_refuses_what_the_plan_was_not_made_for(monkeypatch):
         plan.execute(beta=1.0)
     with pytest.raises(tcgemm.InvalidArgument, match="c is given, but the plan was made without"):
         plan.execute(c=a)
-    with pytest.raises(tcgemm.LayoutError, match="out shares memory with a"):
+    with pytest.raises(tcgemm.LayoutError, match="out may share memory with a"):
         plan.execute(out=a)
     memory = np.zeros(17, np.float32)
     offset = memory[1:].reshape(4, 4) if memory.ctypes.data % 8 == 0 else memory[:16].reshape(4, 4)
@@ -94,7 +94,7 @@ def test_bound_arrays_that_changed_since(monkeypatch):
     assert (plan.execute() == 3).all()
     out.fill_(7)
     b.data = out
-    with pytest.raises(tcgemm.LayoutError, match="out shares memory with b"):
+    with pytest.raises(tcgemm.LayoutError, match="out may share memory with b"):
         plan.execute()
     b.data = torch.ones(4, 4).T
     with pytest.raises(tcgemm.LayoutError, match=r"b is .*strides \(1, 4\).*made for.*\(4, 1\)"):

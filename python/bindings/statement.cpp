@@ -138,14 +138,14 @@ void check_out_memory(const Operands& operands, bool reads_c) {
     for (const Slot slot : {kA, kB, kScaleA, kScaleB, kScaleD}) {
         if (operands.has(slot) && shares_memory(slot)) {
             throw LayoutError(
-                std::string("out shares memory with ") + kSlotNames[slot] +
+                std::string("out may share memory with ") + kSlotNames[slot] +
                 ", which is read while out is written; pass another out, or a copy of " +
                 kSlotNames[slot]);
         }
     }
     if (reads_c && shares_memory(kC) && !same_elements(operands.view(kC), out)) {
         throw LayoutError(
-            "out shares memory with c but is not c itself; pass out=c to compute in "
+            "out may share memory with c but is not c itself; pass out=c to compute in "
             "place, or a copy of c");
     }
 }

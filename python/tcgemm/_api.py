@@ -72,8 +72,9 @@ def matmul(
     b : array, shape (..., K, N) or (K,)
         On the same device as `a`. A 1-D array counts as one column.
     out : array, optional
-        Where the result goes: exactly its shape and dtype, writable, apart from `a` and `b`.
-        Not for JAX, whose arrays are immutable.
+        Where the result goes: exactly its shape and dtype, writable, apart from `a` and `b`. Views
+        of one buffer that interleave in a strange way may be refused though they are apart. Not for
+        JAX, whose arrays are immutable.
     out_dtype : dtype or str, optional
         float16, bfloat16, float32 or float64; of int8 operands int32, float16, bfloat16 or float32;
         of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
