@@ -103,7 +103,17 @@ array
 Raises
 ------
 LayoutError
-    An array differs from the one that the plan was made for.
+    An array differs from the one that the plan was made for, `out` is read-only or may share memory
+    with what is read.
+InvalidArgument
+    An array, or a scale as a number, for which the plan was made without one; `beta` without a `c`;
+    an environment variable with a value that it does not take.
+DTypeError
+    What is no array or no real number, or a tensor whose gradient would be lost.
+DeviceError, UnsupportedError
+    Arrays on several devices; one that comes by another version of DLPack than 1.
+CudaError, OutOfMemoryError
+    The device could not do it.
 
 Notes
 -----
