@@ -61,6 +61,17 @@ def test_supports_on_the_cpu_has_every_precision_there_is():
         assert not row["reason"]
 
 
+def test_supports_tells_why_there_is_no_kernel():
+    for cc in (None, (9, 0)):
+        for shape in ((0, 4, 4), (4, 0, 4)):
+            assert {row["reason"] for row in tcgemm.supports(cc, shape)} == {
+                "a result without elements needs no kernel"
+            }
+    assert all(row["kernel"] for row in tcgemm.supports(None, (4, 4, 0)))
+    for row in tcgemm.supports((6, 0)):
+        assert row["reason"] == "the oldest GPU that tcgemm has kernels for is sm_70"
+
+
 @pytest.mark.parametrize("cc", [90, "9.0", (9,), (9, 0, 0), ("9", "0"), (9, 0.5)])
 def test_supports_takes_a_pair(cc):
     with pytest.raises(tcgemm.InvalidArgument, match=r"cc is .*; it must be a pair"):

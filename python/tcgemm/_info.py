@@ -32,6 +32,9 @@ _CARDS = {
     (9, 0): _Card(227 << 10, 132, 50 << 20, 1980),
 }
 
+OLDEST_GPU = min(_CARDS)  # the first with tensor cores
+TOO_OLD = f"the oldest GPU that tcgemm has kernels for is sm_{OLDEST_GPU[0]}{OLDEST_GPU[1]}"
+
 # (precision, accumulate, dtype of the operands, dtype of the result) of each row of `supports`.
 _MODES = [
     ("fp16", "fp32", "float16", "float16"),
@@ -136,17 +139,22 @@ def supports(
     if sm_count is not None and not any(_naturals((sm_count,), 31)):
         raise InvalidArgument(f"sm_count is {sm_count!r}; it must be a whole number from 1")
     known = [known for known in _CARDS if pair is not None and known <= pair]
-    card = _CARDS[max(known, default=min(_CARDS))]
+    card = _CARDS[max(known, default=OLDEST_GPU)]
     facts = (
         sm_count or card.sm_count,
         card.shared_memory,
         card.l2_bytes,
         1000 * card.clock_mhz,
     )
+    missing = "no kernel of this build has it"
+    if pair is not None and pair < OLDEST_GPU:
+        missing = TOO_OLD
+    elif 0 in extents[:2]:
+        missing = "a result without elements needs no kernel"
     rows = []
     for precision, accumulate, operands, out in _MODES:
         row = {"precision": precision, "accumulate": accumulate, "operands": operands, "out": out}
-        row.update(family="", kernel="", reason="no kernel of this build has it")
+        row.update(family="", kernel="", reason=missing)
         mode = (operands, out, precision, accumulate)
         for verdict in _core.explain_example(*mode, extents, pair, *facts):
             if verdict["chosen"]:

@@ -14,8 +14,8 @@ from tcgemm._cli import machine
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
 from tcgemm._cli.report import BAD, Table, UsageError, heading
+from tcgemm._info import OLDEST_GPU, TOO_OLD
 
-_OLDEST = (7, 0)  # the first with tensor cores
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
 # M, N, K of the products that `--arch` chooses kernels for: small, large, odd, few rows, long K.
 _EXAMPLES = {
@@ -50,9 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--sms {arguments.sms}: a GPU is named by --arch, pass both")
     if arguments.sms is not None and arguments.sms < 1:
         raise UsageError(f"--sms {arguments.sms}: expected 1 or more")
-    if arguments.arch and arguments.arch < _OLDEST:
+    if arguments.arch and arguments.arch < OLDEST_GPU:
         cc = ".".join(map(str, arguments.arch))
-        raise UsageError(f"--arch {cc}: the oldest GPU that tcgemm has kernels for is sm_70 (7.0)")
+        raise UsageError(f"--arch {cc}: {TOO_OLD}")
     if arguments.support:
         print("\n".join(_support_table(support(), "").markdown()))
         return 0
