@@ -55,6 +55,14 @@ def test_results_have_every_row(capsys, tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_log_tells_how_far_it_is(capsys, monkeypatch):
+    arguments = [*FAST, "--sizes", "16,17,18", "--no-peers"]
+    assert not run(capsys, *arguments)[1].err  # in less than ten seconds
+    monkeypatch.setattr("tcgemm._cli.report._LINE_SECONDS", 0.0)
+    lines = run(capsys, *arguments)[1].err.splitlines()
+    assert [line.split(",")[0] for line in lines] == [f"{done} of 3 done" for done in range(3)]
+
+
 def test_results_are_shown_again(capsys, tmp_path):
     file, plot = tmp_path / "bench.json", tmp_path / "bench.png"
     status, first = run(capsys, *FAST, "--sizes", "16,40", "--json", str(file))

@@ -8,6 +8,7 @@ import json
 import math
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from typing import Any, NoReturn, Protocol, cast
 
 BAD = "bold red"
 _RULE_WIDTH = 100
+_LINE_SECONDS = 10.0  # between lines of progress in a log
 
 
 class UsageError(Exception):
@@ -131,9 +133,9 @@ class Progress(Protocol):
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """A bar on stderr where that is a terminal, else nothing."""
+    """A bar on stderr where that is a terminal, else a line there now and then."""
     if not sys.stderr.isatty():
-        yield _Silent()
+        yield _Lines(total)
     elif has_rich():
         module = importlib.import_module("rich.progress")
         console = importlib.import_module("rich.console").Console(stderr=True)
@@ -154,9 +156,16 @@ def progress(total: int) -> Iterator[Progress]:
             plain.clear()
 
 
-class _Silent:
+class _Lines:
+    def __init__(self, total: int) -> None:
+        self._total, self._done = total, 0
+        self._last = time.monotonic()
+
     def step(self, label: str) -> None:
-        pass
+        if time.monotonic() - self._last >= _LINE_SECONDS:
+            self._last = time.monotonic()
+            print(f"{self._done} of {self._total} done, next: {label}", file=sys.stderr, flush=True)
+        self._done += 1
 
 
 class _Rich:
