@@ -149,6 +149,13 @@ def test_tcgemm_config_prints_what_the_package_says(capsys):
     assert capsys.readouterr().out.split() == [*said, tcgemm.__version__]
 
 
+def test_tcgemm_config_without_arguments_shows_an_example(capsys):
+    assert _config.main([]) == 2
+    output = capsys.readouterr()
+    assert "example: g++ -std=c++17 main.cpp $(tcgemm-config --cflags" in output.err
+    assert not output.out
+
+
 def test_public_names_are_documented():
     for name in tcgemm.__all__:
         if name != "__version__":

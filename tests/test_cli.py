@@ -90,6 +90,8 @@ def test_info_names_what_there_is(capsys):
         assert kernel["name"] in output.out
     for mode in MODES:
         assert mode in output.out
+    assert output.out.index("Self-test") < output.out.index("Kernels, by preference")
+    assert output.out.splitlines()[-1] == "all well"
 
 
 def test_info_json(capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from . import __version__
 from ._info import get_cmake_dir, get_include, get_library_dir
@@ -28,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
         parser.add_argument(flag, action="append_const", const=value, dest="values", help=text)
     values = parser.parse_args(argv).values
     if not values:
-        parser.print_usage()
+        parser.print_help(sys.stderr)  # not to stdout, where a compiler would take it for flags
         return 2
     print(" ".join(values))
     return 0

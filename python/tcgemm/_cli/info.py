@@ -146,13 +146,7 @@ def _print(facts: dict[str, Any]) -> None:
     heading(f"tcgemm {facts['versions']['tcgemm']}")
     _print_pairs(_summary(facts))
     _print_devices(facts["devices"], facts["cpu"])
-    kernels = Table(["<family", "<kernel", "<tile", "<architectures"], "\nKernels, by preference")
-    for kernel in facts["kernels"]:
-        cells = [str(kernel[key] or "-") for key in ("family", "name", "tile", "architectures")]
-        kernels.add(*cells)
-    kernels.print()
-    title = "\nFamily that computes it, on the CPU and by compute capability of the GPU"
-    _support_table(facts["support"], title).print()
+    # Before the kernels, of which a build for GPUs has more than a screen.
     tests = Table(["<mode", "<result", "<kernel", "<message"], "\nSelf-test")
     above = ""
     for test in facts["self_test"]:
@@ -162,6 +156,13 @@ def _print(facts: dict[str, Any]) -> None:
         style = "" if test["ok"] else BAD
         tests.add(test["mode"], passed, test["kernel"] or "-", message, style=style)
     tests.print()
+    kernels = Table(["<family", "<kernel", "<tile", "<architectures"], "\nKernels, by preference")
+    for kernel in facts["kernels"]:
+        cells = [str(kernel[key] or "-") for key in ("family", "name", "tile", "architectures")]
+        kernels.add(*cells)
+    kernels.print()
+    title = "\nFamily that computes it, on the CPU and by compute capability of the GPU"
+    _support_table(facts["support"], title).print()
     failed = sum(not test["ok"] for test in facts["self_test"])
     print(f"\nself-test: {failed} of {len(facts['self_test'])} FAILED" if failed else "\nall well")
 
