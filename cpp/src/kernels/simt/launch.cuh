@@ -12,7 +12,6 @@
 
 namespace tcgemm::simt {
 
-inline constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
 inline constexpr int kBand = 16;  // rows of tiles that are walked column by column, for L2
 
 // Whether vectors of four elements can be read: one stride is 1, and address, the other stride and
@@ -52,7 +51,8 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     launch_split(args, parts, kStep, sum_dtype(Numbers::kDType), stream, "simt reduce_kernel",
                  [&](const GemmArgs& what, const KSplit& split) {
                      device::LaunchConfig config;
-                     config.blocks = static_cast<unsigned>(std::min(tiles.count(), kMaxGrid));
+                     config.blocks =
+                         static_cast<unsigned>(std::min(tiles.count(), device::kMaxGrid));
                      config.threads = Policy::kThreads;
                      config.stream = stream;
                      device::launch("simt gemm_kernel", gemm_kernel<Policy, Epilogue>, config, what,
