@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "tcgemm/dtype.hpp"
 #include "tcgemm/problem.hpp"
@@ -71,6 +72,17 @@ struct GemmArgs {
     const int *exponents_a = nullptr, *exponents_b = nullptr;
     RunIf run_if;
 };
+
+// The product as D^T = B^T A^T, without its scales.
+inline GemmArgs turned(GemmArgs args) {
+    std::swap(args.m, args.n);
+    std::swap(args.a, args.b);
+    std::swap(args.exponents_a, args.exponents_b);
+    for (MatrixView* const view : {&args.a, &args.b, &args.c, &args.d}) {
+        std::swap(view->row_stride, view->col_stride);
+    }
+    return args;
+}
 
 // Element offset of a batch: `index` counts the batches in row-major order of the extents.
 TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape& shape, const std::int64_t* stride,

@@ -85,6 +85,8 @@ struct KernelInfo {
     int dynamic_shared_bytes = 0;
     // Code for a lower compute capability (86 is 8.6) traps. A newer device may run older code.
     int least_cc = 0;
+    // Selection takes it before a kernel of the families in front where its cost is less.
+    bool competes = false;
 };
 
 // Each family's family.cu (or .cpp) defines `Family <family>::family()`; kernels/CMakeLists.txt

@@ -197,19 +197,14 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
         args.n * kernels.lane_bytes < int64_t{kCacheLine}) {
         // Columns that fill no vector of 64 bytes, the transposed product: rows of a register tile
         // that are not there cost nothing.
-        GemmArgs turned = args;
-        std::swap(turned.m, turned.n);
-        std::swap(turned.a, turned.b);
-        for (MatrixView* view : {&turned.a, &turned.b, &turned.c, &turned.d}) {
-            std::swap(view->row_stride, view->col_stride);
-        }
+        GemmArgs other = turned(args);
         ScaleArgs scales;
         if (args.scales != nullptr) {
             scales = *args.scales;
             std::swap(scales.a, scales.b);
-            turned.scales = &scales;
+            other.scales = &scales;
         }
-        return gemm(kernels, turned, threads);
+        return gemm(kernels, other, threads);
     }
     threads = worthwhile_threads(args, threads);
     const Tiling tiling(kernels, args, threads);

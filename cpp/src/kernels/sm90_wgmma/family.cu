@@ -172,16 +172,6 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
                                                                                      : along_d;
 }
 
-// The product as D^T = B^T A^T; it has no scales.
-GemmArgs turned(GemmArgs args) {
-    std::swap(args.m, args.n);
-    std::swap(args.a, args.b);
-    for (MatrixView* const view : {&args.a, &args.b, &args.c, &args.d}) {
-        std::swap(view->row_stride, view->col_stride);
-    }
-    return args;
-}
-
 // A product of each matrix of the outermost batch dimension, with its scales in `scales`.
 GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scales) {
     GemmArgs inner = args;
