@@ -8,7 +8,8 @@
 #   tcgemm_write_families_inc()
 #       writes families.inc; called once, after the last family.
 #
-# ARCHS are CMake's words (70-real: a cubin, 90-virtual: PTX). CUDA 13 has no compute capability 7.0.
+# ARCHS are CMake's words (70-real: a cubin, 90-virtual: PTX). A cubin runs on later GPUs of its generation too: 80-real
+# on 8.6 and 8.9. CUDA 13 has no compute capability 7.0: for 70-real it builds 75-real.
 
 set(tcgemm_generated_dir ${PROJECT_BINARY_DIR}/generated)
 define_property(GLOBAL PROPERTY TCGEMM_OBJECTS BRIEF_DOCS "Object libraries that make up libtcgemm")
@@ -18,7 +19,8 @@ define_property(GLOBAL PROPERTY TCGEMM_FAMILIES_INC BRIEF_DOCS "Lines of familie
 function(tcgemm_effective_archs result)
     set(archs ${ARGN})
     if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13.0 AND "70-real" IN_LIST archs)
-        list(REMOVE_ITEM archs 70-real)
+        list(TRANSFORM archs REPLACE "^70-real$" 75-real)
+        list(REMOVE_DUPLICATES archs)
         get_property(told GLOBAL PROPERTY TCGEMM_SM70_TOLD)
         if(NOT told)
             message(STATUS "tcgemm: CUDA ${CMAKE_CUDA_COMPILER_VERSION} cannot build for sm_70 (Volta): left out")
@@ -31,7 +33,15 @@ function(tcgemm_effective_archs result)
             string(REGEX MATCH "^[0-9]+" wanted "${wanted}")
             set(matches ${archs})
             list(FILTER matches INCLUDE REGEX "^${wanted}a?-real$")
-            if(NOT matches)  # no cubin for it: the family's PTX, if it has one
+            if(NOT matches)  # the newest cubin that runs on it, or the family's PTX, if it has one
+                string(REGEX MATCH "^[0-9]" generation "${wanted}")
+                foreach(arch IN LISTS archs)
+                    if(arch MATCHES "^(${generation}[0-9])-real$" AND CMAKE_MATCH_1 LESS wanted)
+                        set(matches ${arch})
+                    endif()
+                endforeach()
+            endif()
+            if(NOT matches)
                 set(matches ${archs})
                 list(FILTER matches INCLUDE REGEX "-virtual$")
             endif()
