@@ -48,8 +48,8 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
                          const std::string& precision, const std::string& accumulate,
                          const std::tuple<std::int64_t, std::int64_t, std::int64_t>& shape,
                          const std::optional<std::pair<int, int>>& cc, int sm_count,
-                         std::int64_t shared_memory_per_block, std::int64_t l2_bytes,
-                         int clock_khz) {
+                         std::int64_t shared_memory_per_block, std::int64_t l2_bytes, int clock_khz,
+                         int memory_gb_per_s) {
     const auto index = [](const auto& names, const std::string& name) {
         for (std::size_t i = 0; i < names.size(); ++i) {
             if (name == names[i]) return i;
@@ -83,6 +83,7 @@ py::list explain_example(const std::string& operand_dtype, const std::string& ou
     card.shared_memory_per_block = shared_memory_per_block;
     card.l2_bytes = l2_bytes;
     card.clock_khz = clock_khz;
+    card.memory_gb_per_s = memory_gb_per_s;
     return verdicts(problem, card);
 }
 
@@ -111,6 +112,7 @@ py::dict device_row(Device device) {
     row["shared_memory_per_block_bytes"] = p.shared_memory_per_block;
     row["l2_bytes"] = p.l2_bytes;
     row["clock_khz"] = p.clock_khz;
+    row["memory_gb_per_s"] = p.memory_gb_per_s;
     return row;
 }
 

@@ -150,6 +150,7 @@ def explain_example(
     shared_memory_per_block: int,
     l2_bytes: int,
     clock_khz: int,
+    memory_gb_per_s: int,
     /,
 ) -> list[dict[str, Any]]: ...
 def mma_instructions(ordinal: int, /) -> list[tuple[str, str, int]]: ...

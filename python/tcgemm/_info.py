@@ -17,19 +17,20 @@ class _Card:
     sm_count: int
     l2_bytes: int
     clock_mhz: int  # boost
+    memory_gb_per_s: int
 
 
 # A card of each compute capability: V100, T4, A100, RTX 3090, Orin, RTX 4090, H200. Shared memory:
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; the rest: NVIDIA's
 # architecture whitepapers.
 _CARDS = {
-    (7, 0): _Card(96 << 10, 80, 6 << 20, 1530),
-    (7, 5): _Card(64 << 10, 40, 4 << 20, 1590),
-    (8, 0): _Card(163 << 10, 108, 40 << 20, 1410),
-    (8, 6): _Card(99 << 10, 82, 6 << 20, 1695),
-    (8, 7): _Card(163 << 10, 16, 4 << 20, 1300),
-    (8, 9): _Card(99 << 10, 128, 72 << 20, 2520),
-    (9, 0): _Card(227 << 10, 132, 50 << 20, 1980),
+    (7, 0): _Card(96 << 10, 80, 6 << 20, 1530, 900),
+    (7, 5): _Card(64 << 10, 40, 4 << 20, 1590, 320),
+    (8, 0): _Card(163 << 10, 108, 40 << 20, 1410, 1555),
+    (8, 6): _Card(99 << 10, 82, 6 << 20, 1695, 936),
+    (8, 7): _Card(163 << 10, 16, 4 << 20, 1300, 205),
+    (8, 9): _Card(99 << 10, 128, 72 << 20, 2520, 1008),
+    (9, 0): _Card(227 << 10, 132, 50 << 20, 1980, 4800),
 }
 
 OLDEST_GPU = min(_CARDS)  # the first with tensor cores
@@ -80,7 +81,8 @@ def devices() -> list[dict[str, Any]]:
     -------
     list of dict
         ``ordinal``, ``name``, ``compute_capability`` (a pair), ``sm_count``, ``memory_bytes``,
-        ``shared_memory_per_block_bytes``, ``l2_bytes``, ``clock_khz``.
+        ``shared_memory_per_block_bytes``, ``l2_bytes``, ``clock_khz``,
+        ``memory_gb_per_s``.
     """
     return _core.devices()
 
@@ -145,6 +147,7 @@ def supports(
         card.shared_memory,
         card.l2_bytes,
         1000 * card.clock_mhz,
+        card.memory_gb_per_s,
     )
     missing = "no kernel of this build has it"
     if pair is not None and pair < OLDEST_GPU:

@@ -31,6 +31,7 @@ struct DeviceProperties {
     std::int64_t l2_bytes = 0;
     std::int64_t total_memory = 0;  // bytes
     int clock_khz = 0;
+    int memory_gb_per_s = 0;  // that memory can deliver; 0: not known
     constexpr int cc() const { return 10 * cc_major + cc_minor; }
 };
 

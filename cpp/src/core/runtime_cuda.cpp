@@ -111,7 +111,12 @@ DeviceProperties device_properties(int device) {
     result.shared_memory_per_block = static_cast<std::int64_t>(raw.sharedMemPerBlockOptin);
     result.l2_bytes = raw.l2CacheSize;
     result.total_memory = static_cast<std::int64_t>(raw.totalGlobalMem);
+    int memory_khz = 0, bus_bits = 0;
     TCGEMM_CHECK(cudaDeviceGetAttribute(&result.clock_khz, cudaDevAttrClockRate, device));
+    TCGEMM_CHECK(cudaDeviceGetAttribute(&memory_khz, cudaDevAttrMemoryClockRate, device));
+    TCGEMM_CHECK(cudaDeviceGetAttribute(&bus_bits, cudaDevAttrGlobalMemoryBusWidth, device));
+    result.memory_gb_per_s =
+        static_cast<int>(2e-6 * memory_khz * bus_bits / 8);  // double data rate
     return result;
 }
 

@@ -55,7 +55,7 @@ inline DType operand_dtype(const OperandNeeds& needs, const ValidProblem& proble
 struct Schedule {
     int split_k = 1;
     std::size_t workspace_bytes = 0;
-    double cost_us = 0;        // the family's cost model, to compare rows (and see needs.halves)
+    double cost_us = 0;        // the family's cost model, packing included, to compare rows
     bool in_cluster = false;   // the parts of K are the blocks of a cluster: no workspace
     bool splits_rest = false;  // only the tiles behind the last whole wave have parts of K
     int tile_n = 0;            // columns of a tile, where less than the kernel's

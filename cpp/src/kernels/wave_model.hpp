@@ -7,6 +7,8 @@
 
 #include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/memory_rate.hpp"
+#include "kernels/operand_form.hpp"
 
 namespace tcgemm {
 
@@ -26,6 +28,7 @@ struct RowCost {
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits: the choice is within 1 % of
 // the best one in geometric mean, and within 7 % in the worst case. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
+inline constexpr double kPackUs = 2.0;              // the launch of a pass that packs operands
 inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
@@ -47,15 +50,30 @@ inline double halves_rate(int cc) {
     return cc == 80 || cc == 90 ? tensor_rate(cc, DType::f16) : 256;
 }
 
-// Bytes of memory per microsecond (H200 4.2 TB/s of a copy, A100 1.4, RTX 3090 and 4090 0.85).
-inline double memory_rate(int cc) { return cc >= 90 ? 4.2e6 : cc == 80 ? 1.4e6 : 0.85e6; }
-
 // Bytes per clock that L2 delivers to each SM while all ask, by published microbenchmarks (V100 2.2
 // TB/s, T4 1.3, A100 5, RTX 3090 2, RTX 4090 5). On Hopper the rows' own times hold it.
 inline double l2_rate(int cc) {
     if (cc >= 90) return 1e6;
     if (cc == 80) return 32;
     return cc < 80 ? 18 : 15;
+}
+
+// Of the pass before a kernel with these needs: operands are read and written once. Halves have a
+// cost of their own (RowCost).
+inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
+                         const OperandNeeds& needs) {
+    if (needs.halves()) return 0;
+    double bytes = 0;
+    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
+                         pack::Order order) {
+        if (!is_packed(problem, operand, rows, cols, needs, order)) return;
+        bytes += static_cast<double>(rows) * static_cast<double>(cols) *
+                 static_cast<double>(problem.batch_count()) *
+                 (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
+    };
+    add(problem->a, problem->m, problem->k, order_of_a(needs, false));
+    add(problem->b, problem->k, problem->n, order_of_b(needs, false));
+    return bytes > 0 ? kPackUs + bytes / memory_rate(device) : 0;
 }
 
 inline double cost_us(const RowCost& row, const ValidProblem& problem,
@@ -86,12 +104,13 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     };
     const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
     const double full_waves = std::floor(on_sm / row.blocks_per_sm);
-    double total = kLaunchUs + full_waves * wave_us(row.blocks_per_sm) +
-                   wave_us(on_sm - full_waves * row.blocks_per_sm);
+    const double busy_us =
+        full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
+    const double memory_us = in_l2 ? 0 : operand_bytes / memory_rate(device);
+    double total = kLaunchUs + std::max(busy_us, memory_us);
     if (splits > 1)
         total += kReduceUs + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
-    if (row.halves)
-        total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device.cc());
+    if (row.halves) total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device);
     return total;
 }
 

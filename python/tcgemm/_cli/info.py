@@ -195,8 +195,8 @@ def _print_pairs(pairs: dict[str, str]) -> None:
 
 
 def _print_devices(devices: list[dict[str, Any]], cpu: dict[str, Any]) -> None:
-    table = Table(["<device", "<name", "cc", "SMs", "memory", "L2"], "\nDevices")
-    table.add("cpu", cpu["name"], "-", f"{cpu['threads']} threads", "-", "-")
+    table = Table(["<device", "<name", "cc", "SMs", "memory", "GB/s", "L2"], "\nDevices")
+    table.add("cpu", cpu["name"], "-", f"{cpu['threads']} threads", "-", "-", "-")
     for device in devices:
         if device["ordinal"] < 0:
             continue
@@ -206,6 +206,7 @@ def _print_devices(devices: list[dict[str, Any]], cpu: dict[str, Any]) -> None:
             ".".join(map(str, device["compute_capability"])),
             str(device["sm_count"]),
             f"{device['memory_bytes'] / 2**30:.0f} GiB",
+            str(device["memory_gb_per_s"]),
             f"{device.get('l2_bytes', 0) / 2**20:.0f} MiB",
         )
     table.print()

@@ -71,13 +71,24 @@ constexpr int shared_bytes() {
 }
 
 template <class Row>
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.k_major_a = needs.k_major_b = !Row::any_major;
+    return needs;
+}
+
+template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     // Turing has 64 KB of shared memory, which hold fewer blocks than the registers.
     const auto fit = static_cast<int>(device.shared_memory_per_block / shared_bytes<Row>());
     const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
-    return schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
-                         kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},
-                        problem, device);
+    Schedule schedule =
+        schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
+                      kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},
+                     problem, device);
+    schedule.cost_us += packing_us(problem, device, needs<Row>());
+    return schedule;
 }
 
 template <class Row>
@@ -87,13 +98,6 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 
-template <class Row>
-constexpr OperandNeeds needs() {
-    OperandNeeds needs;
-    needs.vector_bytes = 16;
-    needs.k_major_a = needs.k_major_b = !Row::any_major;
-    return needs;
-}
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...)                                     \
     {id::name,     id::tile,   needs<id>(),        rejects<id>, \

@@ -85,12 +85,24 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 }
 
 template <class Row>
+constexpr OperandNeeds needs() {
+    OperandNeeds needs;
+    needs.vector_bytes = 16;
+    needs.fp8 = Row::fp8;
+    needs.k_major_a = needs.k_major_b = !Row::any_major;
+    needs.halves_block = Row::halves ? kHalvesBlock : 0;
+    return needs;
+}
+
+template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     RowCost cost = {Row::tile,      Row::blocks_per_sm,        Row::k_block_us,
                     Row::block_us,  Row::latency_us,           Row::far_latency_us,
                     element<Row>(), sum_dtype(element<Row>()), Row::halves};
     cost.tile.block_k = kBlockK<Row>;
-    return schedule_row(cost, problem, device);
+    Schedule schedule = schedule_row(cost, problem, device);
+    schedule.cost_us += packing_us(problem, device, needs<Row>());
+    return schedule;
 }
 
 template <class Row>
@@ -100,15 +112,6 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 
-template <class Row>
-constexpr OperandNeeds needs() {
-    OperandNeeds needs;
-    needs.vector_bytes = 16;
-    needs.fp8 = Row::fp8;
-    needs.k_major_a = needs.k_major_b = !Row::any_major;
-    needs.halves_block = Row::halves ? kHalvesBlock : 0;
-    return needs;
-}
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...)                                   \
     {id::name,     id::tile,   needs<id>(),      rejects<id>, \

@@ -6,14 +6,14 @@
 #include <limits>
 
 #include "core/math.hpp"
+#include "kernels/memory_rate.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench).
-inline constexpr double kBytesPerUs = 4.2e6;  // of memory
-// Of it, where rows lie megabytes apart, to an SM that has one block and reads more than its ring
-// holds. And to one that has two, of what their rings do not hold at once.
+// Of memory, where rows lie megabytes apart, to an SM that has one block and reads more than its
+// ring holds. And to one that has two, of what their rings do not hold at once.
 inline constexpr double kAloneBytesPerUs = 7.25e4, kSharedBytesPerUs = 3.2e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
@@ -245,7 +245,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
                              (1 + kAgain * beside / arrangement.n_step) +
                          size_of(problem->d.dtype) * m * n * batch;
-    double memory_us = bytes / kBytesPerUs;
+    double memory_us = bytes / memory_rate(device);
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
     const bool has_whole_ring = row.few_rows && tiles <= sms;
     if (!is_split) {
@@ -267,15 +267,14 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (is_split || has_whole_ring) memory_us = std::max(memory_us, sm_us);
     schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
     if (chosen.packs_b_k_major) {
-        schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / kBytesPerUs;
+        schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
     }
-    // Where what is packed differs along D and across it.
-    if (problem->precision == Precision::tf32) {
-        const double packed = (forms.packs_a ? a_bytes : 0) + (forms.packs_b ? b_bytes : 0);
-        if (packed > 0) schedule.cost_us += kPackUs + packed * kPackPasses / kBytesPerUs;
-    }
-    if (row.halves) {
-        schedule.cost_us += halves::kUs + (a_bytes + b_bytes) * halves::kPasses / kBytesPerUs;
+    const double packed = (forms.packs_a ? a_bytes : 0) + (forms.packs_b ? b_bytes : 0);
+    if (!row.halves) {
+        if (packed > 0) schedule.cost_us += kPackUs + packed * kPackPasses / memory_rate(device);
+    } else {
+        schedule.cost_us +=
+            halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device);
     }
     // Partial sums are of whole tiles.
     const TileConfig& whole = of_whole_tiles.tile;
