@@ -20,6 +20,7 @@ template <class Part, class Epilogue>
 __global__ void __launch_bounds__(kThreads)
     reduce_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
                   const Partials partials, const int split_k) {
+    device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
     using Sum = std::conditional_t<std::is_integral_v<Part>, std::uint32_t, Part>;
     const std::int64_t stride = partials.d_stride;  // from one part to the next
@@ -88,6 +89,7 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
     config.blocks = static_cast<unsigned>(std::min(blocks, device::kMaxGrid));
     config.threads = kThreads;
     config.stream = stream;
+    config.overlaps_predecessor = true;
     const auto launch = [&](auto part, const auto& epilogue) {
         using Epilogue = std::decay_t<decltype(epilogue)>;
         device::launch(kernel_name, reduce_kernel<decltype(part), Epilogue>, config, args, epilogue,
