@@ -14,10 +14,16 @@ namespace tcgemm::pack {
 using device::Tf32;
 
 __device__ __forceinline__ Tf32 to_tf32(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900  // one instruction there
+    unsigned tf32;
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(tf32) : "f"(value));
+    return {__uint_as_float(tf32)};
+#else
     const unsigned bits = __float_as_uint(value);
     const bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
     const unsigned rounded = nan ? bits | 0x00400000u : bits + 0xfffu + ((bits >> 13) & 1u);
     return {__uint_as_float(rounded & ~0x1fffu)};
+#endif
 }
 // Through float, truncated to odd: an inexact value has an odd last bit, which is no tie.
 __device__ __forceinline__ Tf32 to_tf32(double value) {
