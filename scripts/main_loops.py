@@ -166,7 +166,7 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     dynamic = read_dynamic_shared_bytes(folder)
     rows = []
     for (name, architecture), body in functions.items():
-        loop = main_loop(body) if "gemm_kernel" in name else []
+        loop = main_loop(body) if re.search("gemm_kernel|few_rows_kernel", name) else []
         if not loop:
             continue
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}

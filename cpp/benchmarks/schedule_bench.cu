@@ -7,9 +7,9 @@
 // A split of c2: two blocks of a cluster; of r3: of the tiles behind the last whole wave. Behind
 // the columns of a tile p: pairs of blocks share B, t: tiles lie across D. The error: the largest
 // difference from what the first row computes unsplit, over the largest element. A shape is MxNxK,
-// "/B" behind it: B batches. The dtypes are f16, bf16, f64, e4m3 (to BF16, layout nt), i8 (nt) and
-// tf32 (not tn, which is packed); f16:f32 is FP32 output, f16+promoted and e4m3+fast are other ways
-// to sum.
+// "/B" behind it: B batches. The dtypes are f16, bf16, f32, f64, e4m3 (to BF16, layout nt), i8 (nt)
+// and tf32 (not tn, which is packed); f16:f32 is FP32 output, f16+promoted and e4m3+fast are other
+// ways to sum.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
@@ -76,10 +76,10 @@ DType dtype_named(const std::string& name) {
     if (name == "f64") return DType::f64;
     if (name == "e4m3") return DType::e4m3;
     if (name == "i8") return DType::i8;
-    if (name == "tf32") return DType::f32;
+    if (name == "f32" || name == "tf32") return DType::f32;
     std::fprintf(stderr,
-                 "schedule_bench: DTYPE is %s; it must be f16, bf16, f64, e4m3, i8 or tf32, with "
-                 ":f32 behind it for FP32 output, +promoted or +fast for other sums\n",
+                 "schedule_bench: DTYPE is %s; it must be f16, bf16, f32, f64, e4m3, i8 or tf32, "
+                 "with :f32 behind it for FP32 output, +promoted or +fast for other sums\n",
                  name.c_str());
     std::exit(1);
 }
@@ -143,6 +143,7 @@ int main(int argc, char** argv) {
                          : dtype == DType::e4m3 ? DType::bf16
                          : dtype == DType::i8   ? DType::i32
                                                 : dtype;
+    const bool is_tf32 = dtypes.rfind("tf32", 0) == 0;
     const int item = size_of(dtype);
     const DeviceProperties& device = properties(Device::cuda(0));
     constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
@@ -182,7 +183,7 @@ int main(int argc, char** argv) {
         problem.k = shape.k;
         if (promoted) problem.accumulate = Accumulate::promoted;
         if (fast) problem.accumulate = Accumulate::fast;
-        if (dtype == DType::f32) problem.precision = Precision::tf32;
+        if (is_tf32) problem.precision = Precision::tf32;
         problem.batch_rank = 1;
         problem.batch_shape[0] = shape.batch;
         const std::int64_t size_a = shape.m * shape.k * shape.batch,
@@ -254,11 +255,12 @@ int main(int argc, char** argv) {
                 if (!kernel.rejects(valid, device).empty()) continue;
                 if (kernel.needs.halves()) continue;  // a plan packs for it
                 const Schedule chosen = kernel.schedule(valid, device);
-                const bool is_sm90 = family == "sm90_wgmma", is_tf32 = dtype == DType::f32;
-                // Whether the kernel takes the operands as they lie: TF32 any A, but a B with
-                // contiguous k.
+                const bool is_sm90 = family == "sm90_wgmma";
+                // Whether the kernel takes the operands as they lie: on tensor cores TF32 any A,
+                // but a B with contiguous k.
                 const auto can = [&](bool transposed) {
-                    if (is_tf32) return layout[transposed ? 0 : 1] == (transposed ? 'n' : 't');
+                    if (is_tf32 && family != "simt")
+                        return layout[transposed ? 0 : 1] == (transposed ? 'n' : 't');
                     return !transposed || (is_sm90 && item == 2 && size_of(result) == 2);
                 };
                 std::vector<Schedule> schedules;
@@ -309,7 +311,7 @@ int main(int argc, char** argv) {
                             (m + kernel.tile.block_m - 1) / kernel.tile.block_m *
                             ((n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
                         if (s * 128 <= shape.k && bytes < kWorkspace &&
-                            blocks <= 2 * device.sm_count)
+                            blocks <= (is_sm90 ? 2 : 8) * device.sm_count)
                             add(s, false, transposed);
                     }
                     if (is_sm90 && item == 2 && shape.k >= 256) add(2, true, transposed);

@@ -84,16 +84,21 @@ class Reasons {
     std::vector<Group> groups_;
 };
 
-// The row of least cost that accepts; kernel is null where none does. Adds the others' reasons.
-// `takes_all`: only of those that take any operands, also what does not fit halves.
+bool is_any(const KernelInfo&) { return true; }
+// Also of operands that do not fit halves.
+bool takes_all(const KernelInfo& kernel) { return !kernel.needs.halves(); }
+bool competes(const KernelInfo& kernel) { return kernel.competes; }
+
+// The row of least cost that accepts, of those that `is_meant`; kernel is null where none does.
+// Adds the others' reasons.
 Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
-               const DeviceProperties& device, const std::string& forced_kernel, bool takes_all,
-               Reasons& reasons) {
+               const DeviceProperties& device, const std::string& forced_kernel,
+               bool (*is_meant)(const KernelInfo&), Reasons& reasons) {
     Choice best{&entry, nullptr, {}, nullptr, {}};
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         const KernelInfo& kernel = entry.family->kernels[i];
         if (!forced_kernel.empty() && forced_kernel != kernel.name) continue;
-        if (takes_all && kernel.needs.halves()) continue;
+        if (!is_meant(kernel)) continue;
         const std::string reason = reason_against(entry, kernel, problem, device);
         if (!reason.empty()) {
             reasons.add(entry, kernel, reason);
@@ -123,12 +128,24 @@ Choice fallback_of(const Choice& choice, const ValidProblem& problem,
     for (const RegisteredFamily* entry = choice.family + 1;
          entry != families.data() + families.size(); ++entry) {
         Reasons reasons;
-        const Choice found = best_of(*entry, problem, device, {}, true, reasons);
+        const Choice found = best_of(*entry, problem, device, {}, takes_all, reasons);
         if (found.kernel) return found;
     }
     throw NoKernelError(std::string(choice.kernel->name) +
                         " takes only operands that fit halves, and this build has no kernel for "
                         "others; build the family simt too");
+}
+
+// The kernel of a later family that costs less, or what there is.
+Choice after_competition(Choice best, const ValidProblem& problem, const DeviceProperties& device) {
+    const std::vector<RegisteredFamily>& families = registered_families();
+    for (const RegisteredFamily* entry = best.family + 1;
+         entry != families.data() + families.size(); ++entry) {
+        Reasons reasons;
+        const Choice other = best_of(*entry, problem, device, {}, competes, reasons);
+        if (other.kernel && other.schedule.cost_us < best.schedule.cost_us) best = other;
+    }
+    return best;
 }
 
 ValidProblem single_row(const ValidProblem& problem) {
@@ -193,7 +210,7 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
     std::string note;
     for (const RegisteredFamily& entry : registered_families()) {
         if (!forced.family.empty() && forced.family != entry.name) continue;
-        Choice best = best_of(entry, problem, device, forced.kernel, false, reasons);
+        Choice best = best_of(entry, problem, device, forced.kernel, is_any, reasons);
         const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
         if (best.kernel && best.kernel->needs.halves()) {
             const Choice other = fallback_of(best, problem, device);
@@ -201,7 +218,7 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
             best.fallback = other.kernel;
             best.fallback_schedule = other.schedule;
         }
-        if (best.kernel) return best;
+        if (best.kernel) return is_forced ? best : after_competition(best, problem, device);
         // Families differ in their bits, so M and the batch must not choose among them.
         if (!is_forced && problem.batch_invariant() &&
             accepts(entry, single_row(problem), device)) {

@@ -27,7 +27,8 @@ struct Choice {
 };
 // The row of least cost in the first family that has one that accepts; of a batch-invariant problem
 // the first that accepts a single row of it. Where that row has a fallback that would cost no more,
-// the fallback. Throws NoKernelError with every candidate's reason.
+// the fallback; where a row of a later family competes and costs less, that one. Throws
+// NoKernelError with every candidate's reason.
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
 
 }  // namespace tcgemm

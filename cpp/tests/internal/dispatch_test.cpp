@@ -229,6 +229,48 @@ TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
     }
 }
 
+// Packing costs more than reading B, which is most of what few rows cost.
+TEST(few_rows_of_what_others_pack_go_to_cuda_cores) {
+    for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
+        const DeviceProperties card = gpu(major, minor);
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        const auto choose = [&](const GemmProblem& problem, const Forced& forced = {}) {
+            const Choice choice = select(ValidProblem::check(problem), card, forced);
+            return std::string(choice.kernel->name);
+        };
+        const auto is_tensor = [&](const GemmProblem& problem, const Forced& forced = {}) {
+            return choose(problem, forced).rfind("simt", 0) != 0;
+        };
+        for (const DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+            GemmProblem odd = square(8191, dtype);
+            CHECK(is_tensor(odd));
+            const std::string kernel = std::string("simt_") + (dtype == DType::f16    ? "f16"
+                                                               : dtype == DType::bf16 ? "bf16"
+                                                                                      : "f64");
+            odd.m = 1;
+            CHECK_EQ(choose(odd), kernel + (dtype == DType::f64 ? "_8x32x256" : "_1x32x256"));
+            CHECK(is_tensor(odd,
+                            {major == 9 && dtype != DType::f64 ? "sm90_wgmma" : "sm80_mma", ""}));
+            odd.m = 128;
+            CHECK(is_tensor(odd));
+            odd.m = 8191;
+            odd.n = 1;
+            odd.b = Operand::row_major(dtype, 1);
+            CHECK(!is_tensor(odd));
+            odd.determinism = Determinism::batch_invariant;
+            CHECK(is_tensor(odd));
+            GemmProblem whole = square(8192, dtype);
+            whole.m = 1;
+            if (dtype != DType::f64) CHECK(is_tensor(whole));
+        }
+        GemmProblem rounded = square(8191, DType::f32);
+        rounded.precision = Precision::tf32;
+        CHECK(is_tensor(rounded));
+        rounded.m = 3;
+        CHECK_EQ(choose(rounded), std::string("simt_tf32_8x32x256"));
+    }
+}
+
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {
     const DeviceProperties hopper = gpu(9, 0);
     if (!runs_on(build_info().architectures, hopper.cc())) return;

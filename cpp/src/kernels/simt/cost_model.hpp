@@ -22,7 +22,7 @@ struct KernelCost {
 
 // Fitted to an H200 (1.98 GHz). Cycles of an SM.
 inline constexpr double kCacheLatency = 650;    // a k-tile waits for L2 where a block is alone
-inline constexpr double kMemoryLatency = 1200;  // for memory, where A and B do not fit L2
+inline constexpr double kMemoryLatency = 1500;  // for memory, where A and B do not fit L2
 inline constexpr double kBlockCycles = 6000;    // launch, first loads and epilogue of a block
 inline constexpr double kReduceCycles = 7000;   // a second launch
 inline constexpr double kBytesPerCycle = 16;    // of an SM, to and from memory

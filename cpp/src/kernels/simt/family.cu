@@ -1,9 +1,12 @@
 // CUDA cores: the family that asks for nothing. Any size that tiles
 // can be counted of, any stride and alignment, every dtype.
 #include <string>
+#include <type_traits>
 
 #include "kernels/rejects.hpp"
 #include "kernels/simt/cost_model.hpp"
+#include "kernels/simt/few_rows.hpp"
+#include "kernels/simt/few_rows_model.hpp"
 #include "kernels/simt/policy.hpp"
 
 namespace tcgemm::simt {
@@ -16,6 +19,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
                                       kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
+
+constexpr OperandNeeds kTileNeeds = {false, 0};  // any strides
 
 template <class Policy>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
@@ -35,13 +40,72 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const bool any_order = Numbers::kAccumulate == Accumulate::int32 ||
                            (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
     cost.splits = any_order && !kIsScaled<Numbers>;
-    return best_schedule(problem, device, cost);
+    Schedule schedule = best_schedule(problem, device, cost);
+    schedule.cost_us += packing_us(problem, device, kTileNeeds);
+    return schedule;
+}
+
+template <class Policy>
+std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
+    using Numbers = typename Policy::Numbers;
+    if (problem.batch_invariant()) {
+        return "splits K by the number of tiles; with determinism batch_invariant none may";
+    }
+    constexpr bool kRounds = std::is_same_v<Numbers, TF32>;
+    if (problem.compute_dtype() == DType::f32 &&
+        kRounds != (problem->precision == Precision::tf32)) {
+        return kRounds ? multiplies_others(problem, "TF32", "TF32")
+                       : multiplies_others(problem, "float32", "float32");
+    }
+    std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+    if (reason.empty()) reason = rejects_k_blocks(problem, 1, 2 * Policy::kBlockK);
+    if (!reason.empty()) return reason;
+    const bool across = problem->n < problem->m;
+    return rejects_tiles(across ? problem.turned() : problem, Policy::tile);
+}
+
+template <class Policy>
+constexpr OperandNeeds few_rows_needs() {
+    OperandNeeds needs = {false, sizeof(typename Policy::Element)};
+    needs.rounds_to_tf32 = true;
+    return needs;
+}
+
+template <class Policy>
+Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& device) {
+    const bool across = problem->n < problem->m;
+    const ValidProblem turned = across ? problem.turned() : problem;
+    const bool along_n = lies_along_n(turned->b.row_stride, turned->b.col_stride, turned->n);
+    const int cols =
+        along_n ? Threads<Policy, Major::mn>::kBlockCols : Threads<Policy, Major::k>::kBlockCols;
+    const FewRowsCost cost = {Policy::kRows,
+                              cols,
+                              Policy::kBlockK,
+                              Policy::kBlocksPerSm,
+                              along_n ? step_us<Policy>().along_n : step_us<Policy>().along_k,
+                              sizeof(typename Policy::Element),
+                              sizeof(typename Policy::Acc)};
+    Schedule schedule = few_rows_schedule(cost, turned, device);
+    schedule.cost_us += packing_us(problem, device, few_rows_needs<Policy>());
+    schedule.transposed = across;
+    return schedule;
+}
+
+template <class Policy>
+constexpr KernelInfo few_rows(const char* name) {
+    KernelInfo info = {name,
+                       Policy::tile,
+                       few_rows_needs<Policy>(),
+                       rejects_few_rows<Policy>,
+                       schedule_few_rows<Policy>,
+                       launch_few_rows<Policy>};
+    info.competes = true;
+    return info;
 }
 
 template <class Policy>
 constexpr KernelInfo row(const char* name) {
-    return {name,          Policy::tile, OperandNeeds{false, 0}, rejects<Policy>, schedule<Policy>,
-            launch<Policy>};
+    return {name, Policy::tile, kTileNeeds, rejects<Policy>, schedule<Policy>, launch<Policy>};
 }
 
 constexpr KernelInfo kKernels[] = {
@@ -64,6 +128,15 @@ constexpr KernelInfo kKernels[] = {
     row<Small<I8>>("simt_i8_32x32x8"),
     row<Medium<Scaled<Promoted<F16>>>>("simt_f16_scaled_64x64x8"),
     row<Medium<Scaled<I8>>>("simt_i8_scaled_64x64x8"),
+    few_rows<FewRows<F32, 1>>("simt_f32_1x32x256"),
+    few_rows<FewRows<F32, 8>>("simt_f32_8x32x256"),
+    few_rows<FewRows<TF32, 1>>("simt_tf32_1x32x256"),
+    few_rows<FewRows<TF32, 8>>("simt_tf32_8x32x256"),
+    few_rows<FewRows<F16, 1>>("simt_f16_1x32x256"),
+    few_rows<FewRows<F16, 8>>("simt_f16_8x32x256"),
+    few_rows<FewRows<BF16, 1>>("simt_bf16_1x32x256"),
+    few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
+    few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
 };
 
 }  // namespace

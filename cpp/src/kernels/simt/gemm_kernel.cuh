@@ -5,6 +5,7 @@
 
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
+#include "kernels/simt/multiply_add.cuh"
 #include "kernels/simt/operand_loader.cuh"
 #include "kernels/simt/policy.hpp"
 #include "kernels/split_k/tile_place.cuh"
@@ -27,20 +28,6 @@ struct SharedMemory {
     alignas(16) Stage a[2][Loader::kTileElements];
     alignas(16) Stage b[2][Loader::kTileElements];
 };
-
-__device__ __forceinline__ void multiply_add(float& acc, float a, float b) {
-    acc = fmaf(a, b, acc);
-}
-__device__ __forceinline__ void multiply_add(double& acc, double a, double b) {
-    acc = fma(a, b, acc);
-}
-__device__ __forceinline__ void multiply_add(__half& acc, __half a, __half b) {
-    acc = __hfma(a, b, acc);  // rounds to FP16 at each step
-}
-__device__ __forceinline__ void multiply_add(std::int32_t& acc, std::int32_t a, std::int32_t b) {
-    acc = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc) +
-                                    static_cast<std::uint32_t>(a * b));  // wraps around
-}
 
 template <class Acc>
 __device__ __forceinline__ void add(Acc& sum, Acc value) {

@@ -103,13 +103,14 @@ struct Policy {
 
 template <class Numbers>
 inline constexpr bool kIsDouble = sizeof(typename Numbers::Acc) == 8;
-// Efficiencies as measured on an H200 for float32 at 4096 (43, 35 and 30 TFLOP/s).
+// Efficiencies for float32: the largest tile's at 4096 (43 TFLOP/s on an H200), those of the others
+// at 2048 (30 and 24 on an H100), where they might be chosen.
 template <class Numbers>
 using Large = Policy<Numbers, 128, 8, 8, kIsDouble<Numbers> ? 1 : 2, 66>;
 template <class Numbers>
-using Medium = Policy<Numbers, 64, 8, 4, kIsDouble<Numbers> ? 3 : 4, 54>;
+using Medium = Policy<Numbers, 64, 8, 4, kIsDouble<Numbers> ? 3 : 4, 50>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 4, 4, kIsDouble<Numbers> ? 8 : 14, 45>;
+using Small = Policy<Numbers, 32, 4, 4, kIsDouble<Numbers> ? 8 : 14, 40>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>

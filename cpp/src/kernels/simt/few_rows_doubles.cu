@@ -1,0 +1,7 @@
+#include "kernels/simt/few_rows_launch.cuh"
+
+namespace tcgemm::simt {
+
+template void launch_few_rows<FewRows<F64, 8>>(const GemmArgs&, const Schedule&, StreamView);
+
+}  // namespace tcgemm::simt

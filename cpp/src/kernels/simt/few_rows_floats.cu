@@ -1,0 +1,10 @@
+#include "kernels/simt/few_rows_launch.cuh"
+
+namespace tcgemm::simt {
+
+template void launch_few_rows<FewRows<F32, 1>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch_few_rows<FewRows<F32, 8>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch_few_rows<FewRows<TF32, 1>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch_few_rows<FewRows<TF32, 8>>(const GemmArgs&, const Schedule&, StreamView);
+
+}  // namespace tcgemm::simt

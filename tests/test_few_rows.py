@@ -1,0 +1,115 @@
+"""The kernels for few rows: every row, column and k of a block, in every layout that they load."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, MODES, Lab, Layout, data, families, round_to
+
+pytestmark = pytest.mark.gpu
+MODES_OF = {"f32": "fp32", "tf32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
+KERNELS = [kernel["name"] for kernel in tcgemm.kernels() if kernel["name"].endswith("x32x256")] or [
+    "none in this build"
+]
+ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
+REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request, monkeypatch):
+    if "simt" not in families.runnable():
+        pytest.skip("no simt on this machine")
+    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
+    return request.param
+
+
+def mode_of(kernel):
+    return MODES[MODES_OF[kernel.split("_")[1]]]
+
+
+def operands(mode, m, n, k, batch=()):
+    rng = np.random.default_rng(m * n + k)
+    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
+    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
+
+
+def check(kernel, a, b, c=None, **how):
+    done = Lab(tcgemm, "simt").check(mode_of(kernel), a, b, c, **how)
+    assert done.kernel == kernel
+    return done
+
+
+def test_each_number_of_rows_and_columns(kernel):
+    """Below, at and above a block of 1 or 8 rows and 32 or 64 columns; and as columns and rows."""
+    for few, many in itertools.product((1, 2, 7, 8, 9, 17), (1, 2, 31, 32, 33, 63, 65, 200)):
+        for m, n in {(few, many), (many, few)}:
+            a, b, c = operands(mode_of(kernel), m, n, 40)
+            for layout in (ODD, ODD_COL):
+                check(kernel, a, b, c, beta=-1, expect="exact", layouts={"b": layout})
+
+
+def test_each_k(kernel):
+    """Around the sets of 64 and 128 k that a block loads, its steps of 256, and parts of K."""
+    for k in (1, 2, 31, 33, 63, 65, 127, 128, 129, 255, 256, 257, 511, 513, 1023, 5000):
+        for m, n in ((3, 70), (70, 3)):
+            a, b, _ = operands(mode_of(kernel), m, n, k)
+            for layout in (ODD, ODD_COL):
+                check(kernel, a, b, alpha=2, expect="exact", layouts={"a": ODD, "b": layout})
+
+
+def test_each_layout(kernel):
+    """What has no unit stride is packed, everything else is read where it lies."""
+    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
+    for of_a, of_b in itertools.product(layouts, repeat=2):
+        for of_d in (Layout(), COL, STEP):
+            a, b, c = operands(mode_of(kernel), 5, 70, 300)
+            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
+            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+
+
+def test_batches(kernel):
+    mode = mode_of(kernel)
+    a, b, c = operands(mode, 3, 70, 300, (2, 5))
+    layouts = {"a": Layout(batch_pad=3), "b": Layout("col", outer_batch_pad=7)}
+    check(kernel, a, b, c, beta=1, expect="exact", layouts=layouts)
+    check(kernel, a, b[:, :1], expect="exact")
+
+
+def test_what_lies_outside_is_not_multiplied(kernel):
+    """A whole matrix of 1, 8 rows or so within others of NaN and infinity."""
+    mode = mode_of(kernel)
+    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
+        a, b, _ = operands(mode, 3, 33, 70)
+        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
+        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+
+
+def test_special_values_reach_their_row_and_column_alone(kernel):
+    mode = mode_of(kernel)
+    a, b, _ = operands(mode, 3, 40, 600)
+    a, b = a.copy(), b.copy()
+    a[1, 599], b[70, 5] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def test_positive_data_of_long_k_keeps_the_gate(kernel):
+    mode = mode_of(kernel)
+    rng = np.random.default_rng(1)
+    for m, n, k in ((1, 33, 100_000), (5, 40, 30_001)):
+        a, b = data.positive(rng, mode, (m, k), (k, n))
+        for layout in (ODD, ODD_COL):
+            check(kernel, a, b, expect="gate", layouts={"b": layout})
+
+
+def test_tf32_rounds_its_operands(kernel):
+    """To nearest even, as packing does for other kernels."""
+    if mode_of(kernel).name != "tf32":
+        pytest.skip("another mode")
+    bits = np.array([0x3F801000, 0x3F803000, 0x3F801001, 0x3F800FFF, 0xBF801000], np.uint32)
+    values = bits.view(np.float32)[None]
+    ones = np.eye(5, 40, dtype=np.float32)
+    how = {"out_dtype": "float32", "expect": "exact"}
+    assert check(kernel, values, ones, **how).kernel == kernel
+    check(kernel, values, ones, layouts={"b": COL}, **how)
