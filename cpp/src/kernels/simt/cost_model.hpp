@@ -7,6 +7,7 @@
 
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/memory_rate.hpp"
 
 namespace tcgemm::simt {
 
@@ -29,6 +30,10 @@ inline constexpr double kBytesPerCycle = 16;    // of an SM, to and from memory
 inline constexpr int kMaxSplits = 256;
 inline constexpr std::int64_t kMinSplitTiles = 8;  // k-tiles
 inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
+
+inline double clock_mhz(const DeviceProperties& device) {
+    return device.clock_khz > 0 ? device.clock_khz / 1000.0 : 1000.0;
+}
 
 inline double cycles(const ValidProblem& problem, const DeviceProperties& device,
                      const KernelCost& kernel, std::int64_t splits) {
@@ -56,7 +61,9 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
     const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double rest = on_sm - waves * kernel.resident;
-    double total = waves * wave(kernel.resident) + (rest > 0 ? wave(rest) : 0);
+    const double memory_cycles = operand_bytes / memory_rate(device) * clock_mhz(device);
+    double total =
+        std::max(waves * wave(kernel.resident) + (rest > 0 ? wave(rest) : 0), memory_cycles);
     if (splits > 1) {
         const double bytes =
             2 * m * n * batch * kernel.accumulator_bytes * static_cast<double>(splits);
@@ -67,7 +74,6 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
 
 inline Schedule best_schedule(const ValidProblem& problem, const DeviceProperties& device,
                               const KernelCost& kernel) {
-    const double clock_mhz = device.clock_khz > 0 ? device.clock_khz / 1000.0 : 1000.0;
     const double partial_bytes = static_cast<double>(problem->m) *
                                  static_cast<double>(round_up(problem->n, 4)) *  // see Partials
                                  static_cast<double>(problem.batch_count()) *
@@ -91,7 +97,7 @@ inline Schedule best_schedule(const ValidProblem& problem, const DevicePropertie
         schedule.workspace_bytes =
             static_cast<std::size_t>(partial_bytes) * static_cast<std::size_t>(best_splits);
     }
-    schedule.cost_us = best / clock_mhz;
+    schedule.cost_us = best / clock_mhz(device);
     return schedule;
 }
 
