@@ -1,7 +1,6 @@
 """Streams, memory that is freed or reused in flight, CUDA graphs, threads."""
 
 import contextlib
-import ctypes
 import functools
 import gc
 import sys
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import tcgemm
 from frameworks import Place, each_place
-from harness import cuda
 
 LEGACY, PER_THREAD = 1, 2  # what DLPack and CUDA call the default streams
 
@@ -443,74 +441,3 @@ def test_p09_thread_hammer(place, streams):
 
     run_threads(work)
     assert not errors, errors[0]
-
-
-# ---- products whose K is split: blocks that wait for each other ----
-
-
-@pytest.mark.gpu
-def test_split_products_on_streams_at_once():
-    """Each fills the GPU: neither may hold back the blocks that the other one waits for."""
-    place = Place("torch", "cuda")
-    streams, torch = Streams(place), place.module
-    a, b = integers((128, 65536), 1), integers((65536, 128), 2)
-    expected = a @ b
-    a, b = (place.array(x.astype(np.float16)) for x in (a, b))
-    lanes = [torch.cuda.Stream(priority=-(i % 2)) for i in range(4)]
-    outs = [torch.empty((128, 128), dtype=torch.float32, device="cuda") for _ in lanes]
-    streams.synchronize()
-    for _ in range(300):
-        for stream, out in zip(lanes, outs, strict=True):
-            tcgemm.matmul(a, b, out=out, stream=stream)
-    streams.synchronize()
-    for out in outs:
-        np.testing.assert_array_equal(place.to_numpy(out), expected)
-
-
-@pytest.mark.gpu
-def test_split_products_with_a_part_of_the_gpu():
-    """On a stream of a green context (CUDA 12.4), which has fewer SMs than the device."""
-    place = Place("torch", "cuda")
-    stream = green_stream(sm_count=16)
-    a, b = integers((128, 65536), 1), integers((65536, 128), 2)
-    out = place.module.zeros((128, 128), dtype=place.module.float32, device="cuda")
-    on_gpu = [place.array(x.astype(np.float16)) for x in (a, b)]
-    place.module.cuda.synchronize()
-    for _ in range(3):
-        tcgemm.matmul(*on_gpu, out=out, stream=stream)
-    cuda.call("cuStreamSynchronize", ctypes.c_void_p(stream))
-    np.testing.assert_array_equal(place.to_numpy(out), a @ b)
-
-
-@pytest.mark.gpu
-def test_split_products_in_clusters_with_a_part_of_the_gpu():
-    """The smaller grid has whole clusters too: 132 blocks in pairs, then 66, and not 33."""
-    place = Place("torch", "cuda")
-    stream = green_stream(sm_count=16)
-    a, b = (
-        integers((2304, 4096), 1).astype(np.float32),
-        integers((7680, 4096), 2).astype(np.float32),
-    )
-    out = place.empty((2304, 7680), "float16")
-    on_gpu = [place.array(a, "float16"), place.array(b, "float16").T]
-    place.module.cuda.synchronize()
-    tcgemm.matmul(*on_gpu, out=out, stream=stream)
-    cuda.call("cuStreamSynchronize", ctypes.c_void_p(stream))
-    np.testing.assert_array_equal(place.to_numpy(out), a @ b.T)
-
-
-def green_stream(sm_count):
-    cuda.use_device()
-    whole, part, rest = (ctypes.create_string_buffer(1024) for _ in range(3))  # CUdevResource
-    desc, context, stream = (ctypes.c_void_p() for _ in range(3))
-    sms, groups = 1, ctypes.c_uint(1)
-    try:
-        cuda.call("cuDeviceGetDevResource", 0, whole, sms)
-        split = (part, ctypes.byref(groups), whole, rest, 0, sm_count)
-        cuda.call("cuDevSmResourceSplitByCount", *split)
-        cuda.call("cuDevResourceGenerateDesc", ctypes.byref(desc), part, 1)
-        cuda.call("cuGreenCtxCreate", ctypes.byref(context), desc, 0, 1)
-    except (AttributeError, RuntimeError) as error:
-        pytest.skip(f"no green contexts here: {error}")
-    cuda.call("cuGreenCtxStreamCreate", ctypes.byref(stream), context, 1, 0)
-    return stream.value
