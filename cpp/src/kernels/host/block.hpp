@@ -91,6 +91,14 @@ struct BlockKernel {
         return tile;
     }
 
+    // Columns of B that are multiplied where they lie, one after the other along K: of one row,
+    // which would read the packed ones once.
+    static std::int64_t lines_in_place(const ConstMatrix& b, std::int64_t rows, std::int64_t cols) {
+        const bool stays = kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32) &&
+                           b.row_stride == 1 && rows == 1;
+        return stays ? cols / kTileCols * kTileCols : 0;
+    }
+
     static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
         if (scales.data == nullptr) return 1.0f;
         const std::int64_t number = (scales.first + line) / scales.lines_per_scale;
@@ -116,6 +124,33 @@ struct BlockKernel {
 
     static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                            std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
+        const std::int64_t lines = lines_in_place(b, rows, cols);
+        if constexpr (kMayStay) {
+            const Lines a_line{a.data, a.dtype, a.row_stride, a.col_stride, k};
+            Lane* const a_panel = static_cast<Lane*>(scratch);
+            for (std::int64_t j = 0; j < lines; j += S::kWidth) {
+                const Lane* const from = static_cast<const Lane*>(b.data) + j * b.col_stride;
+                Lane* const sum =
+                    static_cast<Lane*>(lanes_out) + j / kTileCols * kTile + j % kTileCols;
+                for (std::int64_t lane = 0; lane < k; lane += kBlockLanes) {
+                    const int n = k - lane < kBlockLanes ? static_cast<int>(k - lane) : kBlockLanes;
+                    Pack::pack_a(a_line, 0, 1, 1, lane, n, a_panel, kBlockLanes);
+                    lines_kernel<S>(n, a_panel, from + lane, b.col_stride, sum, lane == 0);
+                }
+            }
+            if (lines == cols) return;
+        }
+        ConstMatrix rest = b;
+        if (lines > 0) {
+            rest.data = static_cast<const Lane*>(b.data) + lines * b.col_stride;
+            lanes_out = static_cast<Lane*>(lanes_out) + lines / kTileCols * kTile;
+        }
+        accumulate_packed(a, rest, rows, cols - lines, k, lanes_out, scratch);
+    }
+
+    static void accumulate_packed(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
+                                  std::int64_t cols, std::int64_t k, void* lanes_out,
+                                  void* scratch) {
         const std::int64_t in_place = columns_in_place(b, rows, cols);
         const Lane* const b_data = static_cast<const Lane*>(b.data);  // of those
         const Lines a_lines{a.data, a.dtype, a.row_stride, a.col_stride, k};

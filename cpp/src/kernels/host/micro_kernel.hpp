@@ -1,6 +1,7 @@
 // The innermost loop: one register tile. Included once for each instruction set.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -75,6 +76,37 @@ static void micro_kernel(int lanes, const typename S::Lane* a, const typename S:
                  TCGEMM_HOST_INLINE { sum[i][v] = S::add(S::load(at(i, v)), sum[i][v]); });
     }
     each([&](auto i, auto v) TCGEMM_HOST_INLINE { S::store(at(i, v), sum[i][v]); });
+}
+
+// Of a line of B, asked for ahead.
+static constexpr int kBytesAhead = 256;
+
+// sum[kWidth] (+)= one row of A by kWidth lines of B, b_line apart, whose lanes are neighbours in
+// memory: squares of kWidth lanes are transposed in registers.
+template <class S>
+static void lines_kernel(int lanes, const typename S::Lane* a, const typename S::Lane* b,
+                         std::int64_t b_line, typename S::Lane* sum, bool first) {
+    using Lane = typename S::Lane;
+    constexpr auto square = std::make_integer_sequence<int, S::kWidth>{};
+    typename S::Reg total = S::zero();
+    int lane = 0;
+    for (; lane + S::kWidth <= lanes; lane += S::kWidth) {
+        unrolled(square, [&](auto i) TCGEMM_HOST_INLINE {
+            const auto line = reinterpret_cast<std::uintptr_t>(b + i * b_line + lane);
+            __builtin_prefetch(reinterpret_cast<const void*>(line + kBytesAhead));
+        });
+        typename S::Reg column[S::kWidth];
+        S::transpose(b + lane, b_line, column);
+        unrolled(square, [&](auto j) TCGEMM_HOST_INLINE {
+            total = S::multiply_add(S::broadcast(a + lane + j), column[j], total);
+        });
+    }
+    for (; lane < lanes; ++lane) {
+        alignas(64) Lane column[S::kWidth];
+        for (int i = 0; i < S::kWidth; ++i) column[i] = b[i * b_line + lane];
+        total = S::multiply_add(S::broadcast(a + lane), S::load(column), total);
+    }
+    S::store(sum, first ? total : S::add(S::load(sum), total));
 }
 
 }  // namespace tcgemm::host

@@ -5,6 +5,7 @@
 //   Lane       the type of an accumulator, and of what one step along K takes from A and from B
 //   Element    what operands are converted to, kLaneK of them in a lane: as many products a step
 //   Reg        a register of kWidth lanes
+//   transpose  of F32 and F64: to[j] holds from[i * pitch + j] of kWidth lines i, for kWidth j
 //   kRows, kVectors   the register tile: kRows x (kVectors * kWidth) accumulators
 //   kChain     products are added to the final sum at once, which round_sum() rounds every few of
 //   them: blocks of K cannot be summed apart
@@ -41,6 +42,13 @@ struct Floating {
         return value;
     }
     static void store(Lane* to, Reg value) { *reinterpret_cast<Reg*>(to) = value; }
+    static void transpose(const Lane* from, std::int64_t pitch, Reg (&to)[kWidth]) {
+        for (int j = 0; j < kWidth; ++j) {
+            Lane column[kWidth];
+            for (int i = 0; i < kWidth; ++i) column[i] = from[i * pitch + j];
+            to[j] = load_any(column);
+        }
+    }
     static Reg broadcast(const Lane* from) { return *from - Reg{}; }
     static Reg add(Reg a, Reg b) { return a + b; }
     static Reg multiply_add(Reg a, Reg b, Reg sum) { return sum + a * b; }
