@@ -23,6 +23,7 @@ struct FewRows {
     static constexpr int kBlocksPerSm = sizeof(Element) == 8 ? 1 : kRows == 1 ? 3 : 2;
     // Elements of B in a set. A thread waits for one set while the next is on its way.
     static constexpr int kLoads = 16;
+    static constexpr const char* name = "simt few_rows_kernel";  // in errors
     static constexpr TileConfig tile{kRows, 32, kBlockK, kRows, 4, kThreads};
 };
 

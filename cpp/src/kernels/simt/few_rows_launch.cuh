@@ -1,11 +1,9 @@
 // Launches the kernel for few rows; included by the files that instantiate it.
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/simt/few_rows_kernel.cuh"
+#include "kernels/tile_launch.cuh"
 
 namespace tcgemm::simt {
 
@@ -16,15 +14,8 @@ void launch_few_rows_of(const GemmArgs& args, const Schedule& schedule, StreamVi
         divide_up(args.m, Policy::kRows), divide_up(args.n, Threads<Policy, kMajor>::kBlockCols),
         args.batch.count * schedule.split_k, divide_up(args.m, Policy::kRows));
     const auto launch = [&](const GemmArgs& what, const KSplit& split) {
-        for (std::int64_t tile = 0; tile < tiles.count(); tile += device::kMaxGrid) {
-            device::LaunchConfig config;
-            config.blocks = static_cast<unsigned>(std::min(tiles.count() - tile, device::kMaxGrid));
-            config.threads = Policy::kThreads;
-            config.stream = stream;
-            config.overlaps_predecessor = true;
-            device::launch("simt few_rows_kernel", few_rows_kernel<Policy, kMajor, Epilogue>,
-                           config, what, Epilogue(what), tiles, split, tile);
-        }
+        launch_blocks<Policy>(few_rows_kernel<Policy, kMajor, Epilogue>, 0, what, Epilogue(what),
+                              tiles, split, stream, true);
     };
     launch_split(args, schedule.split_k, Policy::kBlockK, sum_dtype(Policy::Numbers::kDType),
                  stream, "simt reduce_kernel", launch);
