@@ -12,4 +12,9 @@ inline double memory_rate(const DeviceProperties& device) {
     return device.cc() >= 90 ? 4.2e6 : device.cc() == 80 ? 1.4e6 : 0.85e6;
 }
 
+// Of a pass that packs operands and moves so many bytes, its launch included.
+inline double packing_pass_us(double bytes, const DeviceProperties& device) {
+    return bytes > 0 ? 2.0 + bytes / memory_rate(device) : 0;
+}
+
 }  // namespace tcgemm

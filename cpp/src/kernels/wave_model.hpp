@@ -28,7 +28,6 @@ struct RowCost {
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits: the choice is within 1 % of
 // the best one in geometric mean, and within 7 % in the worst case. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
-inline constexpr double kPackUs = 2.0;              // the launch of a pass that packs operands
 inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
@@ -73,7 +72,7 @@ inline double packing_us(const ValidProblem& problem, const DeviceProperties& de
     };
     add(problem->a, problem->m, problem->k, order_of_a(needs, false));
     add(problem->b, problem->k, problem->n, order_of_b(needs, false));
-    return bytes > 0 ? kPackUs + bytes / memory_rate(device) : 0;
+    return packing_pass_us(bytes, device);
 }
 
 inline double cost_us(const RowCost& row, const ValidProblem& problem,

@@ -44,8 +44,7 @@ inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
 inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-// Packing of an operand: always, and passes over it.
-inline constexpr double kPackUs = 2.0, kPackPasses = 2.0;
+inline constexpr double kPackPasses = 2.0;  // over an operand that is packed
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
@@ -270,12 +269,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
     }
     const double packed = (forms.packs_a ? a_bytes : 0) + (forms.packs_b ? b_bytes : 0);
-    if (!row.halves) {
-        if (packed > 0) schedule.cost_us += kPackUs + packed * kPackPasses / memory_rate(device);
-    } else {
-        schedule.cost_us +=
-            halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device);
-    }
+    schedule.cost_us +=
+        row.halves ? halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device)
+                   : packing_pass_us(packed * kPackPasses, device);
     // Partial sums are of whole tiles.
     const TileConfig& whole = of_whole_tiles.tile;
     const double sums = static_cast<double>(whole.block_m) * whole.block_n;
