@@ -45,6 +45,12 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     return schedule;
 }
 
+// As the kernel for few rows computes it: few columns are the rows of D^T.
+bool is_across(const ValidProblem& problem) { return problem->n < problem->m; }
+ValidProblem with_few_rows(const ValidProblem& problem) {
+    return is_across(problem) ? problem.turned() : problem;
+}
+
 template <class Policy>
 std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
     using Numbers = typename Policy::Numbers;
@@ -59,9 +65,7 @@ std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties
     }
     std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
     if (reason.empty()) reason = rejects_k_blocks(problem, 1, 2 * Policy::kBlockK);
-    if (!reason.empty()) return reason;
-    const bool across = problem->n < problem->m;
-    return rejects_tiles(across ? problem.turned() : problem, Policy::tile);
+    return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
 template <class Policy>
@@ -73,8 +77,7 @@ constexpr OperandNeeds few_rows_needs() {
 
 template <class Policy>
 Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& device) {
-    const bool across = problem->n < problem->m;
-    const ValidProblem turned = across ? problem.turned() : problem;
+    const ValidProblem turned = with_few_rows(problem);
     const bool along_n = lies_along_n(turned->b.row_stride, turned->b.col_stride, turned->n);
     const int cols =
         along_n ? Threads<Policy, Major::mn>::kBlockCols : Threads<Policy, Major::k>::kBlockCols;
@@ -87,7 +90,7 @@ Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& 
                               sizeof(typename Policy::Acc)};
     Schedule schedule = few_rows_schedule(cost, turned, device);
     schedule.cost_us += packing_us(problem, device, few_rows_needs<Policy>());
-    schedule.transposed = across;
+    schedule.transposed = is_across(problem);
     return schedule;
 }
 
