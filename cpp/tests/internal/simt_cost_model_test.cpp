@@ -2,6 +2,7 @@
 
 #include "../check.hpp"
 #include "kernels/simt/cost_model.hpp"
+#include "simt_products.hpp"
 
 using namespace tcgemm;
 
@@ -20,18 +21,7 @@ simt::KernelCost tile(int block, int resident, double efficiency) {
 }
 
 Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::KernelCost& kernel) {
-    GemmProblem problem;
-    problem.m = m;
-    problem.n = n;
-    problem.k = k;
-    problem.a = Operand::row_major(DType::f32, k);
-    problem.b = problem.c = problem.d = Operand::row_major(DType::f32, n);
-    DeviceProperties device;
-    device.cc_major = 9;
-    device.sm_count = 132;
-    device.clock_khz = 1980000;
-    device.l2_bytes = 50 << 20;
-    return simt::best_schedule(ValidProblem::check(problem), device, kernel);
+    return simt::best_schedule(simt_test::product(m, n, k), simt_test::h200(), kernel);
 }
 
 const simt::KernelCost kLarge = tile(128, 2, 0.66), kSmall = tile(32, 14, 0.45);

@@ -2,6 +2,7 @@
 
 #include "../check.hpp"
 #include "kernels/simt/few_rows_model.hpp"
+#include "simt_products.hpp"
 
 using namespace tcgemm;
 
@@ -13,18 +14,7 @@ constexpr simt::FewRowsCost kEightRows = {8, 32, 256, 2, 0.86, 4, 4};
 
 Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k,
                   const simt::FewRowsCost& kernel = kEightRows) {
-    GemmProblem problem;
-    problem.m = m;
-    problem.n = n;
-    problem.k = k;
-    problem.a = Operand::row_major(DType::f32, k);
-    problem.b = problem.c = problem.d = Operand::row_major(DType::f32, n);
-    DeviceProperties device;
-    device.cc_major = 9;
-    device.sm_count = 132;
-    device.clock_khz = 1980000;
-    device.l2_bytes = 50 << 20;
-    return simt::few_rows_schedule(kernel, ValidProblem::check(problem), device);
+    return simt::few_rows_schedule(kernel, simt_test::product(m, n, k), simt_test::h200());
 }
 
 TEST(a_large_b_costs_what_reading_it_takes) {
