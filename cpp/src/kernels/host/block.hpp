@@ -65,12 +65,14 @@ struct BlockKernel {
     // Columns of B that are multiplied where they lie: those of whole tiles, where B is read once,
     // lies row by row and needs no conversion.
     static constexpr bool kMayStay = std::is_same_v<Compute, Lane>;
+    static bool needs_no_conversion(const ConstMatrix& b) {
+        return kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32);
+    }
     // Of one row so many tiles together: the longer the pieces of B's rows, the faster they come.
     static constexpr int kStrip = 4;
     static std::int64_t columns_in_place(const ConstMatrix& b, std::int64_t rows,
                                          std::int64_t cols) {
-        const bool stays = kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32) &&
-                           b.col_stride == 1 && rows <= S::kRows;
+        const bool stays = needs_no_conversion(b) && b.col_stride == 1 && rows <= S::kRows;
         return stays ? cols / kTileCols * kTileCols : 0;
     }
 
@@ -94,8 +96,7 @@ struct BlockKernel {
     // Columns of B that are multiplied where they lie, one after the other along K: of one row,
     // which would read the packed ones once.
     static std::int64_t lines_in_place(const ConstMatrix& b, std::int64_t rows, std::int64_t cols) {
-        const bool stays = kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32) &&
-                           b.row_stride == 1 && rows == 1;
+        const bool stays = needs_no_conversion(b) && b.row_stride == 1 && rows == 1;
         return stays ? cols / kTileCols * kTileCols : 0;
     }
 
