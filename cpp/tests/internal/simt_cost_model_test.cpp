@@ -8,12 +8,13 @@ using namespace tcgemm;
 
 namespace {
 
-simt::KernelCost tile(int block, int resident, double efficiency) {
+simt::KernelCost tile(int block_m, int block_n, int resident, double efficiency) {
     simt::KernelCost cost;
-    cost.block = block;
+    cost.block_m = block_m;
+    cost.block_n = block_n;
     cost.block_k = 8;
     cost.resident = resident;
-    cost.multiply_cycles = block * block * 8 / 128.0;
+    cost.multiply_cycles = block_m * block_n * 8 / 128.0;
     cost.efficiency = efficiency;
     cost.element_bytes = cost.accumulator_bytes = 4;
     cost.splits = true;
@@ -24,7 +25,8 @@ Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::Ke
     return simt::best_schedule(simt_test::product(m, n, k), simt_test::h200(), kernel);
 }
 
-const simt::KernelCost kLarge = tile(128, 2, 0.66), kSmall = tile(32, 14, 0.45);
+const simt::KernelCost kLarge = tile(128, 128, 2, 0.68), kNarrow = tile(32, 128, 4, 0.58),
+                       kSmall = tile(32, 32, 12, 0.38);
 
 TEST(a_full_device_is_not_split) {
     CHECK_EQ(schedule(8192, 8192, 8192, kLarge).split_k, 1);
@@ -54,6 +56,8 @@ TEST(a_kernel_that_cannot_split_does_not) {
 TEST(tiles_suit_the_size) {
     CHECK(schedule(4096, 4096, 4096, kLarge).cost_us < schedule(4096, 4096, 4096, kSmall).cost_us);
     CHECK(schedule(100, 100, 100, kSmall).cost_us < schedule(100, 100, 100, kLarge).cost_us);
+    CHECK(schedule(32, 8192, 8192, kNarrow).cost_us < schedule(32, 8192, 8192, kLarge).cost_us);
+    CHECK(schedule(32, 8192, 8192, kNarrow).cost_us < schedule(8192, 32, 8192, kNarrow).cost_us);
     // 4096: 2 * 4096^3 operations at 43 TFLOP/s.
     const double us = schedule(4096, 4096, 4096, kLarge).cost_us;
     CHECK(us > 2800 && us < 3800);

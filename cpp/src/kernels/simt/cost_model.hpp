@@ -13,20 +13,21 @@ namespace tcgemm::simt {
 
 // What the model knows of a kernel row.
 struct KernelCost {
-    int block = 0, block_k = 0;  // outputs a side, and values of k, of a tile
-    int resident = 0;            // blocks that an SM holds
-    double multiply_cycles = 0;  // of an SM for one k-tile, at its multiply-add rate
-    double efficiency = 1;       // of that rate, when the SM is full
+    int block_m = 0, block_n = 0, block_k = 0;  // of a tile
+    int resident = 0;                           // blocks that an SM holds
+    double multiply_cycles = 0;                 // of an SM for one k-tile, at its multiply-add rate
+    double efficiency = 1;                      // of that rate, when the SM is full
     int element_bytes = 0, accumulator_bytes = 0;
     bool splits = false;
 };
 
-// Fitted to an H200 (1.98 GHz). Cycles of an SM.
-inline constexpr double kCacheLatency = 650;    // a k-tile waits for L2 where a block is alone
-inline constexpr double kMemoryLatency = 1500;  // for memory, where A and B do not fit L2
-inline constexpr double kBlockCycles = 6000;    // launch, first loads and epilogue of a block
-inline constexpr double kReduceCycles = 7000;   // a second launch
-inline constexpr double kBytesPerCycle = 16;    // of an SM, to and from memory
+// Fitted to every float32 kernel and split of 160 products on an H100 (1.98 GHz): 13 % off in the
+// mean, the choice 1.7 % slower than the best. Cycles of an SM.
+inline constexpr double kCacheLatency = 850;    // a k-tile waits for L2 where a block is alone
+inline constexpr double kMemoryLatency = 1330;  // for memory, where A and B do not fit L2
+inline constexpr double kBlockCycles = 7500;    // launch, first loads and epilogue of a block
+inline constexpr double kReduceCycles = 6500;   // a second launch
+inline constexpr double kBytesPerCycle = 26;    // of an SM, to and from memory
 inline constexpr int kMaxSplits = 256;
 inline constexpr std::int64_t kMinSplitTiles = 8;  // k-tiles
 inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
@@ -42,8 +43,8 @@ inline double cycles(const ValidProblem& problem, const DeviceProperties& device
     const double sms = std::max(device.sm_count, 1);
     // Volta, Turing and A100 have half as many lanes.
     const double multiply_cycles = kernel.multiply_cycles * (device.cc() <= 80 ? 2 : 1);
-    const double blocks = static_cast<double>(divide_up(problem->m, kernel.block)) *
-                          static_cast<double>(divide_up(problem->n, kernel.block)) * batch *
+    const double blocks = static_cast<double>(divide_up(problem->m, kernel.block_m)) *
+                          static_cast<double>(divide_up(problem->n, kernel.block_n)) * batch *
                           static_cast<double>(splits);
     const double k_tiles =
         static_cast<double>(divide_up(divide_up(problem->k, kernel.block_k), splits));
@@ -86,7 +87,7 @@ inline Schedule best_schedule(const ValidProblem& problem, const DevicePropertie
          partial_bytes * static_cast<double>(splits) <= kMaxWorkspaceBytes;
          splits += std::max<std::int64_t>(1, splits / 4)) {
         const double cost = cycles(problem, device, kernel, splits);
-        if (cost < 0.97 * best) {
+        if (cost < 0.99 * best) {
             best = cost;
             best_splits = splits;
         }

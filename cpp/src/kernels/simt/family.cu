@@ -26,11 +26,12 @@ template <class Policy>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Policy::Numbers;
     KernelCost cost;
-    cost.block = Policy::kBlock;
+    cost.block_m = Policy::kBlockM;
+    cost.block_n = Policy::kBlockN;
     cost.block_k = Policy::kBlockK;
     cost.resident = Policy::kBlocksPerSm;
     cost.multiply_cycles =
-        Policy::kBlock * Policy::kBlock * Policy::kBlockK / Numbers::kFmaPerCycle;
+        Policy::kBlockM * Policy::kBlockN * Policy::kBlockK / Numbers::kFmaPerCycle;
     cost.efficiency = Policy::kEfficiency;
     cost.element_bytes = sizeof(typename Numbers::Element);
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
@@ -41,6 +42,13 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
                            (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
     cost.splits = any_order && !kIsScaled<Numbers>;
     Schedule schedule = best_schedule(problem, device, cost);
+    if (Policy::kBlockM != Policy::kBlockN) {
+        const Schedule across = best_schedule(problem.turned(), device, cost);
+        if (across.cost_us < schedule.cost_us) {
+            schedule = across;
+            schedule.transposed = true;
+        }
+    }
     schedule.cost_us += packing_us(problem, device, kTileNeeds);
     return schedule;
 }
@@ -113,7 +121,9 @@ constexpr KernelInfo row(const char* name) {
 
 constexpr KernelInfo kKernels[] = {
     row<Large<F32>>("simt_f32_128x128x8"),
-    row<Medium<F32>>("simt_f32_64x64x8"),
+    row<Wide<F32>>("simt_f32_64x128x16"),
+    row<Medium<F32>>("simt_f32_64x64x16"),
+    row<Narrow<F32>>("simt_f32_32x128x16"),
     row<Small<F32>>("simt_f32_32x32x8"),
     row<Large<F16>>("simt_f16_128x128x8"),
     row<Small<F16>>("simt_f16_32x32x8"),
@@ -124,7 +134,7 @@ constexpr KernelInfo kKernels[] = {
     row<Medium<Promoted<F32>>>("simt_f32_promoted_64x64x8"),
     row<Medium<Promoted<F16>>>("simt_f16_promoted_64x64x8"),
     row<Medium<Promoted<BF16>>>("simt_bf16_promoted_64x64x8"),
-    row<Large<F64>>("simt_f64_128x128x8"),
+    row<Large<F64>>("simt_f64_64x128x8"),
     row<Medium<F64>>("simt_f64_64x64x8"),
     row<Small<F64>>("simt_f64_32x32x8"),
     row<Large<I8>>("simt_i8_128x128x8"),

@@ -14,15 +14,17 @@ namespace tcgemm::simt {
 
 inline constexpr int kBand = 16;  // rows of tiles that are walked column by column, for L2
 
-// Whether vectors of four elements can be read: one stride is 1, and address, the other stride and
-// the batch strides keep them aligned.
+// Whether vectors of kVector elements can be read: they are contiguous and whole, and address and
+// strides keep them aligned.
 template <class Element>
-bool vectorized(const MatrixView& view, const BatchShape& batch) {
+bool in_vectors(const MatrixView& view, std::int64_t rows, std::int64_t cols,
+                const BatchShape& batch) {
     if (view.row_stride != 1 && view.col_stride != 1) return false;
-    const std::int64_t other = view.col_stride == 1 ? view.row_stride : view.col_stride;
+    const bool along_row = view.col_stride == 1;
     bool aligned =
         reinterpret_cast<std::uintptr_t>(view.data) % alignof(Vector<Element, kVector>) == 0 &&
-        other % kVector == 0;
+        (along_row ? cols : rows) % kVector == 0 &&
+        (along_row ? view.row_stride : view.col_stride) % kVector == 0;
     for (int dim = 0; dim < batch.rank; ++dim) {
         aligned = aligned && view.batch_stride[dim] % kVector == 0;
     }
@@ -30,8 +32,10 @@ bool vectorized(const MatrixView& view, const BatchShape& batch) {
 }
 
 template <class Policy>
-void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
+    const GemmArgs args = schedule.transposed ? turned(given) : given;
     using Numbers = typename Policy::Numbers;
+    using Element = typename Numbers::Element;
     using Epilogue = std::conditional_t<kIsScaled<Numbers>, epilogue::Scaled,
                                         epilogue::Linear<typename Numbers::Result>>;
     // Promoted sums are over the same k whatever the split: scales of k-blocks act on them.
@@ -40,14 +44,16 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     // Where the steps do not come out even, fewer parts hold them. The plan's k may have become 0.
     const std::int64_t steps = std::max<std::int64_t>(divide_up(args.k, kStep), 1);
     const auto parts = static_cast<int>(divide_up(steps, divide_up(steps, schedule.split_k)));
-    const device::TileScheduler tiles(divide_up(args.m, Policy::kBlock),
-                                      divide_up(args.n, Policy::kBlock), args.batch.count * parts,
+    const device::TileScheduler tiles(divide_up(args.m, Policy::kBlockM),
+                                      divide_up(args.n, Policy::kBlockN), args.batch.count * parts,
                                       kBand);
-    using Loader = typename SharedMemory<Policy>::Loader;
-    const OperandPath a = Loader::path(args.a.row_stride, args.a.col_stride,
-                                       vectorized<typename Numbers::Element>(args.a, args.batch));
-    const OperandPath b = Loader::path(args.b.col_stride, args.b.row_stride,
-                                       vectorized<typename Numbers::Element>(args.b, args.batch));
+    using Shared = SharedMemory<Policy>;
+    const OperandPath a =
+        Shared::LoaderA::path(args.a.row_stride, args.a.col_stride,
+                              in_vectors<Element>(args.a, args.m, args.k, args.batch));
+    const OperandPath b =
+        Shared::LoaderB::path(args.b.col_stride, args.b.row_stride,
+                              in_vectors<Element>(args.b, args.k, args.n, args.batch));
     launch_split(args, parts, kStep, sum_dtype(Numbers::kDType), stream, "simt reduce_kernel",
                  [&](const GemmArgs& what, const KSplit& split) {
                      device::LaunchConfig config;

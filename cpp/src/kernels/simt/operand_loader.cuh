@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <type_traits>
 
 #include "kernels/device/vector.cuh"
@@ -10,101 +12,152 @@ namespace tcgemm::simt {
 
 using device::Vector;
 
-inline constexpr int kVector = 4;  // elements that a thread moves of each k-tile
+inline constexpr int kVector = 4;  // elements that are read together where they lie so
 
-// An operand is seen as (outer, k): outer is m for A and n for B, whatever lies neighbouring in
-// memory. Computed on the host, so that the kernel finds it in constant memory, not in registers.
+// An operand is seen as (outer, k): outer is m for A and n for B. Computed on the host, so that the
+// kernel finds it in constant memory, not in registers.
 struct OperandPath {
     std::int64_t outer_stride = 0, k_stride = 0;
-    bool along_k = false;     // neighbouring threads take neighbouring k, otherwise outer
-    bool vectorized = false;  // the stride along them is 1, and vectors of kVector are aligned
-    int outer_step = 0, k_step = 0;  // from one to the next of a thread's kVector elements
-    int last_outer = 0, last_k = 0;  // from the first to the last of them
-    int tile_step = 0;               // as outer_step and k_step, in shared memory
-    std::int64_t step = 0;           // in global memory
-    std::int64_t advance = 0;        // from k-tile to k-tile
+    bool along_k = false;      // neighbours in memory, and so neighbouring threads, lie along k
+    bool in_vectors = false;   // kVector neighbours are contiguous, aligned, and inside together
+    std::int64_t step = 0;     // from one to the next of a thread's elements or vectors
+    int tile_step = 0;         // the same in shared memory
+    std::int64_t advance = 0;  // from k-tile to k-tile
 };
 
-template <class Element, class Stage, int kBlock, int kBlockK>
+template <class Element, class Stage, int kBlock, int kBlockK, int kThreads>
 class OperandLoader {
-    static constexpr int kThreads = kBlock * kBlockK / kVector;
     static_assert(kThreads % kBlock == 0 && kThreads % kBlockK == 0);
+    static constexpr int kElements = kBlock * kBlockK / kThreads;  // of a thread
+    static_assert(kElements % kVector == 0);
+
+    // What a thread moves at once. Its units lie across the direction of neighbours, kStepOuter
+    // or kStepK from one to the next.
+    template <int kWidth>
+    struct Unit {
+        static constexpr int kStepOuter = kThreads * kWidth / kBlockK;
+        static constexpr int kStepK = kThreads * kWidth / kBlock;
+    };
 
    public:
-    // The padding spreads a transposing store of 16 x 2 vectors over all 32 banks.
-    static constexpr int kStride = kBlock + kVector;
+    // The padding spreads a store of 8 k of 4 neighbours over all 32 banks.
+    static constexpr int kStride = kBlock + 4;
     // [kBlockK][kStride]: outer neighbours lie side by side.
     static constexpr int kTileElements = kBlockK * kStride;
 
-    static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool vectorized) {
-        OperandPath path;
-        path.outer_stride = outer_stride;
-        path.k_stride = k_stride;
-        path.vectorized = vectorized;
-        path.along_k = vectorized ? k_stride == 1 : std::abs(k_stride) < std::abs(outer_stride);
-        if (vectorized) {
-            path.outer_step = path.along_k ? 0 : 1;
-            path.k_step = path.along_k ? 1 : 0;
-        } else {
-            path.outer_step = path.along_k ? kThreads / kBlockK : 0;
-            path.k_step = path.along_k ? 0 : kThreads / kBlock;
-        }
-        path.last_outer = (kVector - 1) * path.outer_step;
-        path.last_k = (kVector - 1) * path.k_step;
-        path.tile_step = path.k_step * kStride + path.outer_step;
-        path.step = path.outer_step * outer_stride + path.k_step * k_stride;
-        path.advance = kBlockK * k_stride;
-        return path;
+    static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool in_vectors) {
+        const bool along_k =
+            in_vectors ? k_stride == 1 : std::abs(k_stride) < std::abs(outer_stride);
+        const int outer = in_vectors ? Unit<kVector>::kStepOuter : Unit<1>::kStepOuter;
+        const int k = in_vectors ? Unit<kVector>::kStepK : Unit<1>::kStepK;
+        return {outer_stride,
+                k_stride,
+                along_k,
+                in_vectors,
+                along_k ? outer * outer_stride : k * k_stride,
+                along_k ? outer : k * kStride,
+                kBlockK * k_stride};
     }
 
     // `data` is the element (0, 0) of the block; `outer_left` rows of it lie inside the matrix.
     __device__ __forceinline__ OperandLoader(const OperandPath& path, const Element* data,
                                              std::int64_t outer_left)
         : path_(path) {
-        const int thread = threadIdx.x, width = path.vectorized ? kVector : 1;
-        const int threads_along = (path.along_k ? kBlockK : kBlock) / width;
-        const int along = thread % threads_along * width, across = thread / threads_along;
+        const int width = path.in_vectors ? kVector : 1;
+        const int threads = (path.along_k ? kBlockK : kBlock) / width;
+        const int along = static_cast<int>(threadIdx.x) % threads * width;
+        const int across = static_cast<int>(threadIdx.x) / threads;
         const int outer = path.along_k ? across : along;
         k_ = path.along_k ? along : across;
         in_tile_ = k_ * kStride + outer;
-        outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
-        vector_inside_ = path.vectorized && path.last_outer < outer_left_;
-        pointer_ = data + outer * path.outer_stride + k_ * path.k_stride;
+        from_ = data + outer * path.outer_stride + k_ * path.k_stride;
+        const int left = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
+        inside_ = left <= 0         ? 0
+                  : !path.along_k   ? kElements
+                  : path.in_vectors ? divide_up(left, Unit<kVector>::kStepOuter)
+                                    : divide_up(left, Unit<1>::kStepOuter);
     }
 
     // Reads the next k-tile; `k_left` values of k lie inside. What lies outside is zero, unread.
     __device__ __forceinline__ void load(int k_left) {
-        k_left -= k_;
-        if (vector_inside_ && path_.last_k < k_left) {
-            value_ = *reinterpret_cast<const Vector<Element, kVector>*>(pointer_);
+        if (path_.in_vectors) {
+            load_units<kVector>(k_left - k_);
         } else {
-            const Element* from = pointer_;
-#pragma unroll
-            for (int i = 0; i < kVector; ++i, from += path_.step) {
-                const bool inside = i * path_.outer_step < outer_left_ && i * path_.k_step < k_left;
-                value_.element[i] = inside ? *from : Element(0);
-            }
+            load_units<1>(k_left - k_);
         }
-        pointer_ += path_.advance;
+        from_ += path_.advance;
     }
 
     __device__ __forceinline__ void store(Stage* tile) const {
         Stage* to = tile + in_tile_;
-        if (path_.vectorized && !path_.along_k) {
+        if (!path_.in_vectors) {
+#pragma unroll
+            for (int e = 0; e < kElements; ++e, to += path_.tile_step) *to = staged(word_[e], 0);
+            return;
+        }
+#pragma unroll
+        for (int unit = 0; unit < kElements / kVector; ++unit) {
             Vector<Stage, kVector> value;
 #pragma unroll
-            for (int i = 0; i < kVector; ++i) value.element[i] = staged(value_.element[i]);
-            *reinterpret_cast<Vector<Stage, kVector>*>(to) = value;
-        } else {
+            for (int i = 0; i < kVector; ++i) {
+                value.element[i] =
+                    staged(word_[unit * kVectorWords + i / kWordElements], i % kWordElements);
+            }
+            if (path_.along_k) {
 #pragma unroll
-            for (int i = 0; i < kVector; ++i, to += path_.tile_step) {
-                *to = staged(value_.element[i]);
+                for (int i = 0; i < kVector; ++i) {
+                    to[i * kStride + unit * Unit<kVector>::kStepOuter] = value.element[i];
+                }
+            } else {
+                *reinterpret_cast<Vector<Stage, kVector>*>(to + unit * Unit<kVector>::kStepK *
+                                                                    kStride) = value;
             }
         }
     }
 
    private:
-    static __device__ __forceinline__ Stage staged(Element value) {
+    // What was read stays as it came until it is stored, an element or a part of a vector a word:
+    // whatever is done to it waits for the load.
+    using Bits = std::conditional_t<
+        sizeof(Element) == 1, std::uint8_t,
+        std::conditional_t<sizeof(Element) == 2, std::uint16_t,
+                           std::conditional_t<sizeof(Element) == 4, std::uint32_t, std::uint64_t>>>;
+    using Word = std::conditional_t<sizeof(Element) == 8, std::uint64_t, std::uint32_t>;
+    static constexpr int kWordElements = sizeof(Word) / sizeof(Element);
+    static constexpr int kVectorWords = kVector / kWordElements;
+
+    // Without branches, so that the compiler spreads the loads among the multiplications.
+    template <int kWidth>
+    __device__ __forceinline__ void load_units(int k_left) {
+        using Read = std::conditional_t<kWidth == 1, Bits, Vector<Word, kVectorWords>>;
+        constexpr int kWords = kWidth == 1 ? 1 : kVectorWords;
+        const int inside = path_.along_k ? (k_left > 0 ? inside_ : 0)
+                                         : min(divide_up(k_left, Unit<kWidth>::kStepK), inside_);
+        const Element* from = from_;
+#pragma unroll
+        for (int unit = 0; unit < kElements / kWidth; ++unit, from += path_.step) {
+            Word* const word = word_ + unit * kWords;
+#pragma unroll
+            for (int i = 0; i < kWords; ++i) word[i] = 0;
+            if (unit < inside) {
+                const Read read = *reinterpret_cast<const Read*>(from);
+                if constexpr (kWidth == 1) {
+                    word[0] = read;
+                } else {
+#pragma unroll
+                    for (int i = 0; i < kWords; ++i) word[i] = read.element[i];
+                }
+            }
+        }
+    }
+
+    static __device__ __forceinline__ int divide_up(int a, int b) { return (a + b - 1) / b; }
+
+    // The part of a word that is an element, as it is multiplied.
+    static __device__ __forceinline__ Stage staged(Word word, int part) {
+        const auto bits = static_cast<Bits>(word >> (part * 8 * static_cast<int>(sizeof(Element))));
+        Element value;
+        memcpy(&value, &bits, sizeof(value));
         if constexpr (std::is_same_v<Stage, Element>)
             return value;
         else
@@ -112,11 +165,10 @@ class OperandLoader {
     }
 
     const OperandPath& path_;
-    int k_, in_tile_;  // the thread's first element: its k, its place in shared memory
-    int outer_left_;   // rows from there to the edge of the matrix
-    bool vector_inside_;
-    const Element* pointer_;
-    Vector<Element, kVector> value_;
+    int k_, in_tile_;      // the thread's first element: its k, its place in shared memory
+    int inside_;           // units before the edge of the matrix
+    const Element* from_;  // the first
+    Word word_[kElements];
 };
 
 }  // namespace tcgemm::simt

@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/kernel_info.hpp"
 
@@ -79,38 +80,41 @@ struct I8 {
     static constexpr double kFmaPerCycle = 64;
 };
 
-// A block computes kBlock x kBlock outputs, a thread kThreadM x kThreadN of them. kBlocksPerSm is
+// A block computes kBlockM x kBlockN outputs, a thread kThreadM x kThreadN of them. kBlocksPerSm is
 // what the registers are limited for (__launch_bounds__), and what the cost model reckons with.
 // kEfficiency: of the multiply-add rate that a busy SM reaches, in percent.
-template <class Numbers_, int kBlock_, int kThreadM_, int kThreadN_, int kBlocksPerSm_,
-          int kEfficiencyPercent>
+template <class Numbers_, int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_, int kThreadN_,
+          int kBlocksPerSm_, int kEfficiencyPercent>
 struct Policy {
     using Numbers = Numbers_;
-    static constexpr int kBlock = kBlock_;
-    static constexpr int kThreadM = kThreadM_;
-    static constexpr int kThreadN = kThreadN_;
+    static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;
+    static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;
+    static constexpr int kThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
     static constexpr int kBlocksPerSm = kBlocksPerSm_;
     static constexpr double kEfficiency = kEfficiencyPercent / 100.0;
-    // A thread stages one vector of four elements of A and one of B for each k-tile.
-    static constexpr int kBlockK = 8;
-    static constexpr int kThreads = kBlock * kBlockK / 4;
     // The threads of a warp, as they share its outputs.
     static constexpr int kLanesM = 4, kLanesN = 8;
     static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
-    static constexpr TileConfig tile{kBlock, kBlock, kBlockK, kWarpM, kWarpN, kThreads};
-    static_assert((kBlock / kWarpM) * (kBlock / kWarpN) * 32 == kThreads, "warps tile the block");
+    static constexpr TileConfig tile{kBlockM, kBlockN, kBlockK, kWarpM, kWarpN, kThreads};
+    static_assert(kBlockM % kWarpM == 0 && kBlockN % kWarpN == 0, "warps tile the block");
 };
 
 template <class Numbers>
 inline constexpr bool kIsDouble = sizeof(typename Numbers::Acc) == 8;
-// Efficiencies for float32: the largest tile's at 4096 (43 TFLOP/s on an H200), those of the others
-// at 2048 (30 and 24 on an H100), where they might be chosen.
 template <class Numbers>
-using Large = Policy<Numbers, 128, 8, 8, kIsDouble<Numbers> ? 1 : 2, 66>;
+inline constexpr bool kIsFloat = std::is_same_v<Numbers, F32>;
 template <class Numbers>
-using Medium = Policy<Numbers, 64, 8, 4, kIsDouble<Numbers> ? 3 : 4, 50>;
+using Large = std::conditional_t<kIsDouble<Numbers>, Policy<Numbers, 64, 128, 8, 8, 8, 2, 66>,
+                                 Policy<Numbers, 128, 128, 8, 16, 8, 2, 68>>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 4, 4, kIsDouble<Numbers> ? 8 : 14, 40>;
+using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3, 66>;
+template <class Numbers>
+using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
+                      kIsDouble<Numbers> || kIsScaled<Numbers> ? 3 : 4, 59>;
+template <class Numbers>
+using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4, 58>;
+template <class Numbers>
+using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12, 38>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>
