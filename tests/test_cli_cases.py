@@ -239,6 +239,7 @@ AGREED = {
     ),
     "modes_few": Case(16, 4096, 4096, "float8_e4m3fn", "nt", out_dtype="bfloat16"),
     "few_rows": Case(8, 8191, 8191, "float16", "nt"),
+    "cuda_cores": Case(128, 8192, 8192, "float32", "nt", family="simt"),
     "uneven": Case(264, 8192, 8192, "float16", "nt"),
     "scaled": Case(
         4096, 4096, 7168, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="blocks"
