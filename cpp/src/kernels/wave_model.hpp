@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/device_rates.hpp"
 #include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
-#include "kernels/memory_rate.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm {
 
@@ -31,7 +32,7 @@ inline constexpr double kLaunchUs = 3.5;
 inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
-inline constexpr double kMaxWorkspaceBytes = 256.0 * (1 << 20);
+inline constexpr int kMinPartBlocks = 4;  // k-blocks
 
 inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 
@@ -86,7 +87,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
 
     // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower,
     // and so is their L2, for which small tiles need more bytes.
-    const double mhz = device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
+    const double mhz = clock_mhz(device);
     const double flop = 2.0 * tile.block_m * tile.block_n * tile.block_k * (row.halves ? 3 : 1);
     const double rate =
         row.halves ? halves_rate(device.cc()) : tensor_rate(device.cc(), row.operand);
@@ -116,24 +117,12 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
 // The split with the least cost. A split that follows the number of tiles shows in the bits.
 inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
-    const double part_bytes = size_of(row.sum) * static_cast<double>(problem->m) *
-                              static_cast<double>((problem->n + 3) / 4 * 4) *
-                              static_cast<double>(problem.batch_count());
-    Schedule best;
-    best.cost_us = cost_us(row, problem, device, 1);
     // Scales of blocks are no partial result's: they act in the main loop.
     const bool may_split = !problem.batch_invariant() && !problem.has_block_scales();
-    const int max_splits = may_split ? kMaxSplits : 1;
-    for (int splits = 2; splits <= max_splits && part_bytes * splits <= kMaxWorkspaceBytes &&
-                         problem->k >= std::int64_t{splits} * 4 * row.tile.block_k;
-         splits += std::max(1, splits / 4)) {
-        const double cost = cost_us(row, problem, device, splits);
-        if (cost < best.cost_us) {
-            best = {splits, static_cast<std::size_t>(part_bytes) * static_cast<std::size_t>(splits),
-                    cost};
-        }
-    }
-    return best;
+    const SplitLimits limits = {divide_up(problem->k, row.tile.block_k), kMinPartBlocks,
+                                may_split ? kMaxSplits : 1, size_of(row.sum)};
+    return cheapest_split(problem, limits,
+                          [&](int parts) { return cost_us(row, problem, device, parts); });
 }
 
 }  // namespace tcgemm

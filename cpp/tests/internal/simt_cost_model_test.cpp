@@ -8,11 +8,11 @@ using namespace tcgemm;
 
 namespace {
 
-simt::KernelCost tile(int block_m, int block_n, int resident, double efficiency) {
-    simt::KernelCost cost;
+simt::TileCost tile(int block_m, int block_n, int resident, double efficiency) {
+    simt::TileCost cost;
     cost.block_m = block_m;
     cost.block_n = block_n;
-    cost.block_k = 8;
+    cost.block_k = cost.step_k = 8;
     cost.resident = resident;
     cost.multiply_cycles = block_m * block_n * 8 / 128.0;
     cost.efficiency = efficiency;
@@ -21,12 +21,12 @@ simt::KernelCost tile(int block_m, int block_n, int resident, double efficiency)
     return cost;
 }
 
-Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::KernelCost& kernel) {
-    return simt::best_schedule(simt_test::product(m, n, k), simt_test::h200(), kernel);
+Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const simt::TileCost& kernel) {
+    return simt::tiles_schedule(kernel, simt_test::product(m, n, k), simt_test::h200());
 }
 
-const simt::KernelCost kLarge = tile(128, 128, 2, 0.68), kNarrow = tile(32, 128, 4, 0.58),
-                       kSmall = tile(32, 32, 12, 0.38);
+const simt::TileCost kLarge = tile(128, 128, 2, 0.68), kNarrow = tile(32, 128, 4, 0.58),
+                     kSmall = tile(32, 32, 12, 0.38);
 
 TEST(a_full_device_is_not_split) {
     CHECK_EQ(schedule(8192, 8192, 8192, kLarge).split_k, 1);
@@ -48,7 +48,7 @@ TEST(a_short_k_is_not_split) {
 }
 
 TEST(a_kernel_that_cannot_split_does_not) {
-    simt::KernelCost kernel = kSmall;
+    simt::TileCost kernel = kSmall;
     kernel.splits = false;
     CHECK_EQ(schedule(64, 64, 1 << 20, kernel).split_k, 1);
 }

@@ -25,10 +25,11 @@ constexpr OperandNeeds kTileNeeds = {false, 0};  // any strides
 template <class Policy>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Policy::Numbers;
-    KernelCost cost;
+    TileCost cost;
     cost.block_m = Policy::kBlockM;
     cost.block_n = Policy::kBlockN;
     cost.block_k = Policy::kBlockK;
+    cost.step_k = Policy::kStepK;
     cost.resident = Policy::kBlocksPerSm;
     cost.multiply_cycles =
         Policy::kBlockM * Policy::kBlockN * Policy::kBlockK / Numbers::kFmaPerCycle;
@@ -41,9 +42,9 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const bool any_order = Numbers::kAccumulate == Accumulate::int32 ||
                            (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
     cost.splits = any_order && !kIsScaled<Numbers>;
-    Schedule schedule = best_schedule(problem, device, cost);
+    Schedule schedule = tiles_schedule(cost, problem, device);
     if (Policy::kBlockM != Policy::kBlockN) {
-        const Schedule across = best_schedule(problem.turned(), device, cost);
+        const Schedule across = tiles_schedule(cost, problem.turned(), device);
         if (across.cost_us < schedule.cost_us) {
             schedule = across;
             schedule.transposed = true;

@@ -22,6 +22,7 @@ struct FewRowsCost {
 // Fitted to an H200 and an H100 with 40 shapes in five dtypes, two layouts and all splits: the
 // split that it chooses is within 1 % of the best one in geometric mean, 19 % in the worst case.
 inline constexpr double kFewRowsLaunchUs = 1.5;
+inline constexpr int kFewRowsMaxSplits = 256;
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
@@ -40,7 +41,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
         k < kernel.block_k ? k / kernel.block_k : ceil_div(ceil_div(k, kernel.block_k), splits),
         0.25);
     // Volta, Turing and A100 have half as many lanes as Hopper, GeForce cards hardly any for FP64.
-    const double mhz = device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
+    const double mhz = clock_mhz(device);
     const double scaled_us = kernel.step_us * 1980 / mhz * (device.cc() <= 80 ? 2 : 1);
     const double fma = static_cast<double>(kernel.rows) * kernel.cols * kernel.block_k;
     const double fma_us = kernel.accumulator_bytes == 8 ? fma / fp64_lanes(device.cc()) / mhz : 0;
@@ -69,26 +70,10 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
 // `problem`: as the kernel computes it.
 inline Schedule few_rows_schedule(const FewRowsCost& kernel, const ValidProblem& problem,
                                   const DeviceProperties& device) {
-    const double part_bytes = static_cast<double>(problem->m) *
-                              static_cast<double>((problem->n + 3) / 4 * 4) *  // see Partials
-                              static_cast<double>(problem.batch_count()) * kernel.accumulator_bytes;
-    const std::int64_t steps = divide_up(problem->k, kernel.block_k);
-    Schedule best;
-    best.cost_us = few_rows_us(kernel, problem, device, 1);
-    for (std::int64_t splits = 2; splits <= std::min<std::int64_t>(steps, kMaxSplits) &&
-                                  part_bytes * static_cast<double>(splits) <= kMaxWorkspaceBytes;
-         splits += std::max<std::int64_t>(1, splits / 4)) {
-        // Where the steps do not come out even, fewer parts hold them.
-        const auto parts = static_cast<int>(divide_up(steps, divide_up(steps, splits)));
-        const double cost = few_rows_us(kernel, problem, device, parts);
-        if (cost < best.cost_us) {
-            best.split_k = parts;
-            best.workspace_bytes =
-                static_cast<std::size_t>(part_bytes) * static_cast<std::size_t>(parts);
-            best.cost_us = cost;
-        }
-    }
-    return best;
+    const SplitLimits limits = {divide_up(problem->k, kernel.block_k), 1, kFewRowsMaxSplits,
+                                kernel.accumulator_bytes};
+    return cheapest_split(problem, limits,
+                          [&](int parts) { return few_rows_us(kernel, problem, device, parts); });
 }
 
 }  // namespace tcgemm::simt

@@ -38,15 +38,9 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
     using Element = typename Numbers::Element;
     using Epilogue = std::conditional_t<kIsScaled<Numbers>, epilogue::Scaled,
                                         epilogue::Linear<typename Numbers::Result>>;
-    // Promoted sums are over the same k whatever the split: scales of k-blocks act on them.
-    constexpr int kStep =
-        Numbers::kAccumulate == Accumulate::promoted ? kPromotedK : Policy::kBlockK;
-    // Where the steps do not come out even, fewer parts hold them. The plan's k may have become 0.
-    const std::int64_t steps = std::max<std::int64_t>(divide_up(args.k, kStep), 1);
-    const auto parts = static_cast<int>(divide_up(steps, divide_up(steps, schedule.split_k)));
     const device::TileScheduler tiles(divide_up(args.m, Policy::kBlockM),
-                                      divide_up(args.n, Policy::kBlockN), args.batch.count * parts,
-                                      kBand);
+                                      divide_up(args.n, Policy::kBlockN),
+                                      args.batch.count * schedule.split_k, kBand);
     using Shared = SharedMemory<Policy>;
     const OperandPath a =
         Shared::LoaderA::path(args.a.row_stride, args.a.col_stride,
@@ -54,8 +48,8 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
     const OperandPath b =
         Shared::LoaderB::path(args.b.col_stride, args.b.row_stride,
                               in_vectors<Element>(args.b, args.k, args.n, args.batch));
-    launch_split(args, parts, kStep, sum_dtype(Numbers::kDType), stream, "simt reduce_kernel",
-                 [&](const GemmArgs& what, const KSplit& split) {
+    launch_split(args, schedule.split_k, Policy::kStepK, sum_dtype(Numbers::kDType), stream,
+                 "simt reduce_kernel", [&](const GemmArgs& what, const KSplit& split) {
                      device::LaunchConfig config;
                      config.blocks =
                          static_cast<unsigned>(std::min(tiles.count(), device::kMaxGrid));

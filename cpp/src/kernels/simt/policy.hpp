@@ -92,6 +92,10 @@ struct Policy {
     static constexpr int kThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
     static constexpr int kBlocksPerSm = kBlocksPerSm_;
     static constexpr double kEfficiency = kEfficiencyPercent / 100.0;
+    // What parts of K hold whole. Promoted sums are over the same k whatever the split: scales of
+    // k-blocks act on them.
+    static constexpr int kStepK =
+        Numbers::kAccumulate == Accumulate::promoted ? kPromotedK : kBlockK;
     // The threads of a warp, as they share its outputs.
     static constexpr int kLanesM = 4, kLanesN = 8;
     static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
@@ -105,16 +109,16 @@ template <class Numbers>
 inline constexpr bool kIsFloat = std::is_same_v<Numbers, F32>;
 template <class Numbers>
 using Large = std::conditional_t<kIsDouble<Numbers>, Policy<Numbers, 64, 128, 8, 8, 8, 2, 66>,
-                                 Policy<Numbers, 128, 128, 8, 16, 8, 2, 68>>;
+                                 Policy<Numbers, 128, 128, 8, 16, 8, 2, 70>>;
 template <class Numbers>
-using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3, 66>;
+using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3, 67>;
 template <class Numbers>
 using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
-                      kIsDouble<Numbers> || kIsScaled<Numbers> ? 3 : 4, 59>;
+                      kIsDouble<Numbers> || kIsScaled<Numbers> ? 3 : 4, 60>;
 template <class Numbers>
-using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4, 58>;
+using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4, 59>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12, 38>;
+using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12, 40>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/math.hpp"
-#include "kernels/memory_rate.hpp"
+#include "kernels/device_rates.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 
 namespace tcgemm::sm90_wgmma {

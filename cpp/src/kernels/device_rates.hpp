@@ -1,4 +1,4 @@
-// How fast memory is, for the cost models.
+// How fast a device is, for the cost models.
 #pragma once
 
 #include "tcgemm/device.hpp"
@@ -10,6 +10,10 @@ namespace tcgemm {
 inline double memory_rate(const DeviceProperties& device) {
     if (device.memory_gb_per_s > 0) return 0.875e3 * device.memory_gb_per_s;
     return device.cc() >= 90 ? 4.2e6 : device.cc() == 80 ? 1.4e6 : 0.85e6;
+}
+
+inline double clock_mhz(const DeviceProperties& device) {
+    return device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
 }
 
 // Of a pass that packs operands and moves so many bytes, its launch included.
