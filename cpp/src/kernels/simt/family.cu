@@ -22,7 +22,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
 
 constexpr OperandNeeds kTileNeeds = {false, 0};  // any strides
 
-template <class Policy>
+// kEfficiency: of the multiply-add rate that a busy SM reaches, in percent.
+template <class Policy, int kEfficiency>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Policy::Numbers;
     TileCost cost;
@@ -33,7 +34,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.resident = Policy::kBlocksPerSm;
     cost.multiply_cycles =
         Policy::kBlockM * Policy::kBlockN * Policy::kBlockK / Numbers::kFmaPerCycle;
-    cost.efficiency = Policy::kEfficiency;
+    cost.efficiency = kEfficiency / 100.0;
     cost.element_bytes = sizeof(typename Numbers::Element);
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
     // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds; how many
@@ -115,33 +116,34 @@ constexpr KernelInfo few_rows(const char* name) {
     return info;
 }
 
-template <class Policy>
+template <class Policy, int kEfficiency>
 constexpr KernelInfo row(const char* name) {
-    return {name, Policy::tile, kTileNeeds, rejects<Policy>, schedule<Policy>, launch<Policy>};
+    return {name,          Policy::tile, kTileNeeds, rejects<Policy>, schedule<Policy, kEfficiency>,
+            launch<Policy>};
 }
 
 constexpr KernelInfo kKernels[] = {
-    row<Large<F32>>("simt_f32_128x128x8"),
-    row<Wide<F32>>("simt_f32_64x128x16"),
-    row<Medium<F32>>("simt_f32_64x64x16"),
-    row<Narrow<F32>>("simt_f32_32x128x16"),
-    row<Small<F32>>("simt_f32_32x32x8"),
-    row<Large<F16>>("simt_f16_128x128x8"),
-    row<Small<F16>>("simt_f16_32x32x8"),
-    row<Large<F16AccF16>>("simt_f16_acc_f16_128x128x8"),
-    row<Small<F16AccF16>>("simt_f16_acc_f16_32x32x8"),
-    row<Large<BF16>>("simt_bf16_128x128x8"),
-    row<Small<BF16>>("simt_bf16_32x32x8"),
-    row<Medium<Promoted<F32>>>("simt_f32_promoted_64x64x8"),
-    row<Medium<Promoted<F16>>>("simt_f16_promoted_64x64x8"),
-    row<Medium<Promoted<BF16>>>("simt_bf16_promoted_64x64x8"),
-    row<Large<F64>>("simt_f64_64x128x8"),
-    row<Medium<F64>>("simt_f64_64x64x8"),
-    row<Small<F64>>("simt_f64_32x32x8"),
-    row<Large<I8>>("simt_i8_128x128x8"),
-    row<Small<I8>>("simt_i8_32x32x8"),
-    row<Medium<Scaled<Promoted<F16>>>>("simt_f16_scaled_64x64x8"),
-    row<Medium<Scaled<I8>>>("simt_i8_scaled_64x64x8"),
+    row<Large<F32>, 70>("simt_f32_128x128x8"),
+    row<Wide<F32>, 67>("simt_f32_64x128x16"),
+    row<Medium<F32>, 60>("simt_f32_64x64x16"),
+    row<Narrow<F32>, 59>("simt_f32_32x128x16"),
+    row<Small<F32>, 40>("simt_f32_32x32x8"),
+    row<Large<F16>, 70>("simt_f16_128x128x8"),
+    row<Small<F16>, 40>("simt_f16_32x32x8"),
+    row<Large<F16AccF16>, 70>("simt_f16_acc_f16_128x128x8"),
+    row<Small<F16AccF16>, 40>("simt_f16_acc_f16_32x32x8"),
+    row<Large<BF16>, 70>("simt_bf16_128x128x8"),
+    row<Small<BF16>, 40>("simt_bf16_32x32x8"),
+    row<Medium<Promoted<F32>>, 54>("simt_f32_promoted_64x64x8"),
+    row<Medium<Promoted<F16>>, 54>("simt_f16_promoted_64x64x8"),
+    row<Medium<Promoted<BF16>>, 54>("simt_bf16_promoted_64x64x8"),
+    row<Large<F64>, 67>("simt_f64_64x128x8"),
+    row<Medium<F64>, 60>("simt_f64_64x64x8"),
+    row<Small<F64>, 40>("simt_f64_32x32x8"),
+    row<Large<I8>, 90>("simt_i8_128x128x8"),
+    row<Small<I8>, 73>("simt_i8_32x32x8"),
+    row<Medium<Scaled<Promoted<F16>>>, 54>("simt_f16_scaled_64x64x8"),
+    row<Medium<Scaled<I8>>, 60>("simt_i8_scaled_64x64x8"),
     few_rows<FewRows<F32, 1>>("simt_f32_1x32x256"),
     few_rows<FewRows<F32, 8>>("simt_f32_8x32x256"),
     few_rows<FewRows<TF32, 1>>("simt_tf32_1x32x256"),

@@ -82,16 +82,14 @@ struct I8 {
 
 // A block computes kBlockM x kBlockN outputs, a thread kThreadM x kThreadN of them. kBlocksPerSm is
 // what the registers are limited for (__launch_bounds__), and what the cost model reckons with.
-// kEfficiency: of the multiply-add rate that a busy SM reaches, in percent.
 template <class Numbers_, int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_, int kThreadN_,
-          int kBlocksPerSm_, int kEfficiencyPercent>
+          int kBlocksPerSm_>
 struct Policy {
     using Numbers = Numbers_;
     static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;
     static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;
     static constexpr int kThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
     static constexpr int kBlocksPerSm = kBlocksPerSm_;
-    static constexpr double kEfficiency = kEfficiencyPercent / 100.0;
     // What parts of K hold whole. Promoted sums are over the same k whatever the split: scales of
     // k-blocks act on them.
     static constexpr int kStepK =
@@ -108,17 +106,17 @@ inline constexpr bool kIsDouble = sizeof(typename Numbers::Acc) == 8;
 template <class Numbers>
 inline constexpr bool kIsFloat = std::is_same_v<Numbers, F32>;
 template <class Numbers>
-using Large = std::conditional_t<kIsDouble<Numbers>, Policy<Numbers, 64, 128, 8, 8, 8, 2, 66>,
-                                 Policy<Numbers, 128, 128, 8, 16, 8, 2, 70>>;
+using Large = std::conditional_t<kIsDouble<Numbers>, Policy<Numbers, 64, 128, 8, 8, 8, 2>,
+                                 Policy<Numbers, 128, 128, 8, 16, 8, 2>>;
 template <class Numbers>
-using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3, 67>;
+using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3>;
 template <class Numbers>
 using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
-                      kIsDouble<Numbers> || kIsScaled<Numbers> ? 3 : 4, 60>;
+                      kIsDouble<Numbers> || kIsScaled<Numbers> ? 3 : 4>;
 template <class Numbers>
-using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4, 59>;
+using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12, 40>;
+using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>
