@@ -248,19 +248,29 @@ TEST(bits_depend_neither_on_threads_nor_on_the_instruction_set) {
 }
 
 // What determinism batch_invariant promises, of every mode: K beyond a slab, blocks of any height.
-// Also where so few columns are computed as rows, unless there are as few rows.
+// Also where so few columns are computed as rows, unless there are as few rows, and where a B that
+// lies along K is multiplied in place, which it is by few rows.
 TEST(a_row_of_d_depends_on_its_row_of_a_only) {
     const int64_t m = 100, k = 4500;
     for (const InstructionSet* set : usable_instruction_sets()) {
         for (const ModeRow& mode : kModes) {
-            for (const int64_t n : {1, 3, 7, 120}) {
-                Matrix a = row_major(mode.compute, m, k), b = row_major(mode.compute, k, n),
+            for (const auto& [n, along_k] : {std::pair<int64_t, bool>{1, false},
+                                             {3, false},
+                                             {7, false},
+                                             {120, false},
+                                             {7, true},
+                                             {120, true}}) {
+                Matrix a = row_major(mode.compute, m, k),
+                       b = along_k ? Matrix(mode.compute, k, n, 1, k + 3)
+                                   : row_major(mode.compute, k, n),
                        all = row_major(natural_output(mode), m, n);
                 a.fill(1, -1, 1), b.fill(2, -1, 1);
                 gemm((*set)[mode.mode], arguments(a, b, nullptr, all), 1);
                 for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 1},
                                                   {1, 1},
                                                   {50, 3},
+                                                  {90, 5},
+                                                  {92, 8},
                                                   {99, 1},
                                                   {7, 64},
                                                   {0, 17}}) {

@@ -50,16 +50,23 @@ struct BlockKernel {
         return rows == 1 ? 1 : rows <= S::kRows / 2 ? S::kRows / 2 : S::kRows;
     }
 
+    // body(std::integral_constant<int, rows>) for that number.
+    template <class Body>
+    static void with_rows(int rows, const Body& body) {
+        if (used_rows(rows) == 1) {
+            body(std::integral_constant<int, 1>{});
+        } else if (used_rows(rows) == S::kRows / 2) {
+            body(std::integral_constant<int, S::kRows / 2>{});
+        } else {
+            body(std::integral_constant<int, S::kRows>{});
+        }
+    }
+
     template <bool kInPlace = false>
     static void tile_of(int rows, int cols, int lanes, const Lane* a, const Lane* b,
                         std::int64_t b_step, Lane* tile, bool first) {
-        if (used_rows(rows) == 1) {
-            tile_rows<1, kInPlace>(cols, lanes, a, b, b_step, tile, first);
-        } else if (used_rows(rows) == S::kRows / 2) {
-            tile_rows<S::kRows / 2, kInPlace>(cols, lanes, a, b, b_step, tile, first);
-        } else {
-            tile_rows<S::kRows, kInPlace>(cols, lanes, a, b, b_step, tile, first);
-        }
+        with_rows(rows,
+                  [&](auto n) { tile_rows<n, kInPlace>(cols, lanes, a, b, b_step, tile, first); });
     }
 
     // Columns of B that are multiplied where they lie: those of whole tiles, where B is read once,
@@ -93,11 +100,38 @@ struct BlockKernel {
         return tile;
     }
 
-    // Columns of B that are multiplied where they lie, one after the other along K: of one row,
-    // which would read the packed ones once.
-    static std::int64_t lines_in_place(const ConstMatrix& b, std::int64_t rows, std::int64_t cols) {
-        const bool stays = needs_no_conversion(b) && b.row_stride == 1 && rows == 1;
-        return stays ? cols / kTileCols * kTileCols : 0;
+    // Columns of B that are multiplied where they lie, one after the other along K: of the rows of
+    // one register tile, which would read the packed ones once.
+    static bool is_in_rows(const ConstMatrix& a) {
+        return needs_no_conversion(a) && a.col_stride == 1;
+    }
+    static std::int64_t lines_in_place(const ConstMatrix& a, const ConstMatrix& b,
+                                       std::int64_t rows, std::int64_t cols) {
+        const bool few = rows == 1 || (rows <= S::kRows && is_in_rows(a));
+        return few && needs_no_conversion(b) && b.row_stride == 1 ? cols / kTileCols * kTileCols
+                                                                  : 0;
+    }
+
+    // Those `cols`. A is read where it lies, or packed for each vector of columns.
+    template <int Rows>
+    static void multiply_lines(const ConstMatrix& a, const ConstMatrix& b, int rows,
+                               std::int64_t cols, std::int64_t k, Lane* lanes_out, Lane* a_panel) {
+        const Lines a_line{a.data, a.dtype, a.row_stride, a.col_stride, k};
+        for (std::int64_t j = 0; j < cols; j += S::kWidth) {
+            const Lane* const from = static_cast<const Lane*>(b.data) + j * b.col_stride;
+            Lane* const tile = lanes_out + j / kTileCols * kTile + j % kTileCols;
+            for (std::int64_t lane = 0; lane < k; lane += kBlockLanes) {
+                const int n = k - lane < kBlockLanes ? static_cast<int>(k - lane) : kBlockLanes;
+                const Lane* a_lanes = a_panel;
+                if (is_in_rows(a)) {
+                    a_lanes = static_cast<const Lane*>(a.data) + lane;
+                } else {
+                    Pack::pack_a(a_line, 0, 1, 1, lane, n, a_panel, kBlockLanes);
+                }
+                lines_kernel<S, Rows>(n, a_lanes, a.row_stride, rows - 1, from + lane, b.col_stride,
+                                      tile, lane == 0);
+            }
+        }
     }
 
     static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
@@ -125,19 +159,15 @@ struct BlockKernel {
 
     static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                            std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
-        const std::int64_t lines = lines_in_place(b, rows, cols);
+        const std::int64_t lines = lines_in_place(a, b, rows, cols);
         if constexpr (kMayStay) {
-            const Lines a_line{a.data, a.dtype, a.row_stride, a.col_stride, k};
-            Lane* const a_panel = static_cast<Lane*>(scratch);
-            for (std::int64_t j = 0; j < lines; j += S::kWidth) {
-                const Lane* const from = static_cast<const Lane*>(b.data) + j * b.col_stride;
-                Lane* const sum =
-                    static_cast<Lane*>(lanes_out) + j / kTileCols * kTile + j % kTileCols;
-                for (std::int64_t lane = 0; lane < k; lane += kBlockLanes) {
-                    const int n = k - lane < kBlockLanes ? static_cast<int>(k - lane) : kBlockLanes;
-                    Pack::pack_a(a_line, 0, 1, 1, lane, n, a_panel, kBlockLanes);
-                    lines_kernel<S>(n, a_panel, from + lane, b.col_stride, sum, lane == 0);
-                }
+            if (lines > 0) {
+                const int n = static_cast<int>(rows);
+                Lane* const tiles = static_cast<Lane*>(lanes_out);
+                Lane* const a_panel = static_cast<Lane*>(scratch);
+                with_rows(n, [&](auto rows_of_tile) {
+                    multiply_lines<rows_of_tile>(a, b, n, lines, k, tiles, a_panel);
+                });
             }
             if (lines == cols) return;
         }

@@ -81,32 +81,46 @@ static void micro_kernel(int lanes, const typename S::Lane* a, const typename S:
 // Of a line of B, asked for ahead.
 static constexpr int kBytesAhead = 256;
 
-// sum[kWidth] (+)= one row of A by kWidth lines of B, b_line apart, whose lanes are neighbours in
-// memory: squares of kWidth lanes are transposed in registers.
-template <class S>
-static void lines_kernel(int lanes, const typename S::Lane* a, const typename S::Lane* b,
-                         std::int64_t b_line, typename S::Lane* sum, bool first) {
+// tile[Rows][kWidth] (+)= A B for kWidth lines of B, b_line apart, whose lanes are neighbours in
+// memory: squares of kWidth lanes are transposed in registers. `a`: Rows lines, a_line apart, the
+// last one again for those behind `last`; `tile` has rows of kVectors * kWidth.
+template <class S, int Rows>
+static void lines_kernel(int lanes, const typename S::Lane* a, std::int64_t a_line, int last,
+                         const typename S::Lane* b, std::int64_t b_line, typename S::Lane* tile,
+                         bool first) {
     using Lane = typename S::Lane;
     constexpr auto square = std::make_integer_sequence<int, S::kWidth>{};
-    typename S::Reg total = S::zero();
+    constexpr auto rows = std::make_integer_sequence<int, Rows>{};
+    const Lane* line[Rows];
+    typename S::Reg total[Rows];
+    unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
+        line[i] = a + (i < last ? i : last) * a_line;
+        total[i] = S::zero();
+    });
+    const auto multiply = [&](int lane, typename S::Reg column) TCGEMM_HOST_INLINE {
+        unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
+            total[i] = S::multiply_add(S::broadcast(line[i] + lane), column, total[i]);
+        });
+    };
     int lane = 0;
     for (; lane + S::kWidth <= lanes; lane += S::kWidth) {
         unrolled(square, [&](auto i) TCGEMM_HOST_INLINE {
-            const auto line = reinterpret_cast<std::uintptr_t>(b + i * b_line + lane);
-            __builtin_prefetch(reinterpret_cast<const void*>(line + kBytesAhead));
+            const auto ahead = reinterpret_cast<std::uintptr_t>(b + i * b_line + lane);
+            __builtin_prefetch(reinterpret_cast<const void*>(ahead + kBytesAhead));
         });
         typename S::Reg column[S::kWidth];
         S::transpose(b + lane, b_line, column);
-        unrolled(square, [&](auto j) TCGEMM_HOST_INLINE {
-            total = S::multiply_add(S::broadcast(a + lane + j), column[j], total);
-        });
+        unrolled(square, [&](auto j) TCGEMM_HOST_INLINE { multiply(lane + j, column[j]); });
     }
     for (; lane < lanes; ++lane) {
         alignas(64) Lane column[S::kWidth];
         for (int i = 0; i < S::kWidth; ++i) column[i] = b[i * b_line + lane];
-        total = S::multiply_add(S::broadcast(a + lane), S::load(column), total);
+        multiply(lane, S::load(column));
     }
-    S::store(sum, first ? total : S::add(S::load(sum), total));
+    unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
+        Lane* const sum = tile + i * S::kVectors * S::kWidth;
+        S::store(sum, first ? total[i] : S::add(S::load(sum), total[i]));
+    });
 }
 
 }  // namespace tcgemm::host
