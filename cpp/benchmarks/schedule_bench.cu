@@ -261,7 +261,8 @@ int main(int argc, char** argv) {
                 const auto can = [&](bool transposed) {
                     if (is_tf32 && family != "simt")
                         return layout[transposed ? 0 : 1] == (transposed ? 'n' : 't');
-                    return !transposed || (is_sm90 && item == 2 && size_of(result) == 2);
+                    return !transposed || chosen.transposed ||
+                           (is_sm90 && item == 2 && size_of(result) == 2);
                 };
                 std::vector<Schedule> schedules;
                 if (can(false)) schedules.push_back({});
@@ -275,6 +276,7 @@ int main(int argc, char** argv) {
                 };
                 for (const bool transposed : {false, true}) {
                     if (!can(transposed)) continue;
+                    if (transposed && !is_sm90) add(1, false, true);
                     const std::int64_t m = transposed ? shape.n : shape.m,
                                        n = transposed ? shape.m : shape.n;
                     const int width = kernel.tile.block_n;
