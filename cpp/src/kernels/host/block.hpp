@@ -117,7 +117,7 @@ struct BlockKernel {
     static void multiply_lines(const ConstMatrix& a, const ConstMatrix& b, int rows,
                                std::int64_t cols, std::int64_t k, Lane* lanes_out, Lane* a_panel) {
         const Lines a_line{a.data, a.dtype, a.row_stride, a.col_stride, k};
-        for (std::int64_t j = 0; j < cols; j += S::kWidth) {
+        for (std::int64_t j = 0; j < cols; j += S::Lines::kWidth) {
             const Lane* const from = static_cast<const Lane*>(b.data) + j * b.col_stride;
             Lane* const tile = lanes_out + j / kTileCols * kTile + j % kTileCols;
             for (std::int64_t lane = 0; lane < k; lane += kBlockLanes) {
@@ -128,8 +128,8 @@ struct BlockKernel {
                 } else {
                     Pack::pack_a(a_line, 0, 1, 1, lane, n, a_panel, kBlockLanes);
                 }
-                lines_kernel<S, Rows>(n, a_lanes, a.row_stride, rows - 1, from + lane, b.col_stride,
-                                      tile, lane == 0);
+                lines_kernel<typename S::Lines, kTileCols, Rows>(
+                    n, a_lanes, a.row_stride, rows - 1, from + lane, b.col_stride, tile, lane == 0);
             }
         }
     }

@@ -83,8 +83,8 @@ static constexpr int kBytesAhead = 256;
 
 // tile[Rows][kWidth] (+)= A B for kWidth lines of B, b_line apart, whose lanes are neighbours in
 // memory: squares of kWidth lanes are transposed in registers. `a`: Rows lines, a_line apart, the
-// last one again for those behind `last`; `tile` has rows of kVectors * kWidth.
-template <class S, int Rows>
+// last one again for those behind `last`; `tile` has rows of kTileCols.
+template <class S, int kTileCols, int Rows>
 static void lines_kernel(int lanes, const typename S::Lane* a, std::int64_t a_line, int last,
                          const typename S::Lane* b, std::int64_t b_line, typename S::Lane* tile,
                          bool first) {
@@ -118,7 +118,7 @@ static void lines_kernel(int lanes, const typename S::Lane* a, std::int64_t a_li
         multiply(lane, S::load(column));
     }
     unrolled(rows, [&](auto i) TCGEMM_HOST_INLINE {
-        Lane* const sum = tile + i * S::kVectors * S::kWidth;
+        Lane* const sum = tile + i * kTileCols;
         S::store(sum, first ? total[i] : S::add(S::load(sum), total[i]));
     });
 }

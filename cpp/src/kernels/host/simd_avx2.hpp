@@ -4,49 +4,25 @@
 #include <immintrin.h>
 
 #include "kernels/host/convert.hpp"
+#include "kernels/host/simd_eight_floats.hpp"
 
 namespace tcgemm::host::avx2 {
 
 // 16 bytes of two lines.
-static inline __m256 pieces(const float* line, std::int64_t apart) {
-    const __m256 low = _mm256_castps128_ps256(_mm_loadu_ps(line));
-    return _mm256_insertf128_ps(low, _mm_loadu_ps(line + apart), 1);
-}
 static inline __m256d pieces(const double* line, std::int64_t apart) {
     const __m256d low = _mm256_castpd128_pd256(_mm_loadu_pd(line));
     return _mm256_insertf128_pd(low, _mm_loadu_pd(line + apart), 1);
 }
 
-struct F32 {
-    using Lane = float;
+struct Tag;
+struct F32 : EightFloats<Tag> {
     using Element = float;
-    using Reg = __m256;
+    using Lines = F32;
     static constexpr int kLaneK = 1;
-    static constexpr int kWidth = 8, kRows = 6, kVectors = 2;
+    static constexpr int kRows = 6, kVectors = 2;
     static constexpr bool kChain = false;
 
-    static Reg zero() { return _mm256_setzero_ps(); }
-    static Reg load(const Lane* from) { return _mm256_load_ps(from); }
     static Reg load_any(const Lane* from) { return _mm256_loadu_ps(from); }
-    static void store(Lane* to, Reg value) { _mm256_store_ps(to, value); }
-    static void transpose(const Lane* from, std::int64_t pitch, Reg (&to)[kWidth]) {
-        for (int j = 0; j < kWidth; j += 4, from += 4) {
-            const Reg line0 = pieces(from, 4 * pitch), line1 = pieces(from + pitch, 4 * pitch);
-            const Reg line2 = pieces(from + 2 * pitch, 4 * pitch);
-            const Reg line3 = pieces(from + 3 * pitch, 4 * pitch);
-            const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(line0, line1));
-            const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(line2, line3));
-            const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(line0, line1));
-            const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(line2, line3));
-            to[j] = _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23));
-            to[j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23));
-            to[j + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
-            to[j + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
-        }
-    }
-    static Reg broadcast(const Lane* from) { return _mm256_broadcast_ss(from); }
-    static Reg add(Reg a, Reg b) { return _mm256_add_ps(a, b); }
-    static Reg multiply_add(Reg a, Reg b, Reg sum) { return _mm256_fmadd_ps(a, b, sum); }
 };
 
 struct F16Sum : F32 {
@@ -59,6 +35,7 @@ struct F16Sum : F32 {
 struct F64 {
     using Lane = double;
     using Element = double;
+    using Lines = F64;
     using Reg = __m256d;
     static constexpr int kLaneK = 1;
     static constexpr int kWidth = 4, kRows = 6, kVectors = 2;

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "kernels/host/convert.hpp"
+#include "kernels/host/simd_eight_floats.hpp"
 
 namespace tcgemm::host::avx512 {
 
@@ -13,9 +14,12 @@ static inline __m256i to_half(__m512 value) {
     return _mm512_maskz_cvtps_ph(0xffff, value, _MM_FROUND_TO_NEAREST_INT);
 }
 
+struct Tag;
 struct F32 {
     using Lane = float;
     using Element = float;
+    // Sixteen lines a power of two apart would fall into one set of the L1 cache.
+    using Lines = EightFloats<Tag>;
     using Reg = __m512;
     static constexpr int kLaneK = 1;
     static constexpr int kWidth = 16, kRows = 8, kVectors = 3;
@@ -25,31 +29,6 @@ struct F32 {
     static Reg load(const Lane* from) { return _mm512_load_ps(from); }
     static Reg load_any(const Lane* from) { return _mm512_loadu_ps(from); }
     static void store(Lane* to, Reg value) { _mm512_store_ps(to, value); }
-    static void transpose(const Lane* from, std::int64_t pitch, Reg (&to)[kWidth]) {
-        Reg quad[4][4];  // [g][c]: of lines 4 g and on, column c of each four
-        for (int g = 0; g < 4; ++g, from += 4 * pitch) {
-            const Reg line0 = load_any(from), line1 = load_any(from + pitch);
-            const Reg line2 = load_any(from + 2 * pitch), line3 = load_any(from + 3 * pitch);
-            const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(line0, line1));
-            const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(line2, line3));
-            const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(line0, line1));
-            const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(line2, line3));
-            quad[g][0] = _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23));
-            quad[g][1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23));
-            quad[g][2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23));
-            quad[g][3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
-        }
-        for (int c = 0; c < 4; ++c) {  // 16 bytes of each quad make a column
-            const Reg even = _mm512_shuffle_f32x4(quad[0][c], quad[1][c], 0x88);
-            const Reg odd = _mm512_shuffle_f32x4(quad[0][c], quad[1][c], 0xdd);
-            const Reg even2 = _mm512_shuffle_f32x4(quad[2][c], quad[3][c], 0x88);
-            const Reg odd2 = _mm512_shuffle_f32x4(quad[2][c], quad[3][c], 0xdd);
-            to[c] = _mm512_shuffle_f32x4(even, even2, 0x88);
-            to[4 + c] = _mm512_shuffle_f32x4(odd, odd2, 0x88);
-            to[8 + c] = _mm512_shuffle_f32x4(even, even2, 0xdd);
-            to[12 + c] = _mm512_shuffle_f32x4(odd, odd2, 0xdd);
-        }
-    }
     static Reg broadcast(const Lane* from) { return _mm512_set1_ps(*from); }
     static Reg add(Reg a, Reg b) { return _mm512_add_ps(a, b); }
     static Reg multiply_add(Reg a, Reg b, Reg sum) { return _mm512_fmadd_ps(a, b, sum); }
@@ -63,6 +42,7 @@ struct F16Sum : F32 {
 struct F64 {
     using Lane = double;
     using Element = double;
+    using Lines = F64;
     using Reg = __m512d;
     static constexpr int kLaneK = 1;
     static constexpr int kWidth = 8, kRows = 8, kVectors = 3;

@@ -5,7 +5,8 @@
 //   Lane       the type of an accumulator, and of what one step along K takes from A and from B
 //   Element    what operands are converted to, kLaneK of them in a lane: as many products a step
 //   Reg        a register of kWidth lanes
-//   transpose  of F32 and F64: to[j] holds from[i * pitch + j] of kWidth lines i, for kWidth j
+//   Lines      of F32 and F64: what multiplies lines along K, which may have narrower registers.
+//   transpose  of Lines: to[j] holds from[i * pitch + j] of kWidth lines i, for kWidth j
 //   kRows, kVectors   the register tile: kRows x (kVectors * kWidth) accumulators
 //   kChain     products are added to the final sum at once, which round_sum() rounds every few of
 //   them: blocks of K cannot be summed apart
@@ -29,6 +30,7 @@ template <class Number>
 struct Floating {
     using Lane = Number;
     using Element = Number;
+    using Lines = Floating;
     typedef Number Reg __attribute__((vector_size(16)));
     static constexpr int kLaneK = 1;
     static constexpr int kWidth = 16 / sizeof(Number), kRows = kTileRows, kVectors = 2;
