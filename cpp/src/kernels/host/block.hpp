@@ -100,11 +100,11 @@ struct BlockKernel {
         return tile;
     }
 
-    // Columns of B that are multiplied where they lie, one after the other along K: of the rows of
-    // one register tile, which would read the packed ones once.
     static bool is_in_rows(const ConstMatrix& a) {
         return needs_no_conversion(a) && a.col_stride == 1;
     }
+    // Columns of B that are multiplied where they lie, one after the other along K: of the rows of
+    // one register tile, which would read the packed ones once.
     static std::int64_t lines_in_place(const ConstMatrix& a, const ConstMatrix& b,
                                        std::int64_t rows, std::int64_t cols) {
         const bool few = rows == 1 || (rows <= S::kRows && is_in_rows(a));
@@ -160,23 +160,18 @@ struct BlockKernel {
     static void accumulate(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                            std::int64_t cols, std::int64_t k, void* lanes_out, void* scratch) {
         const std::int64_t lines = lines_in_place(a, b, rows, cols);
+        Lane* const tiles = static_cast<Lane*>(lanes_out);
         if constexpr (kMayStay) {
-            if (lines > 0) {
-                const int n = static_cast<int>(rows);
-                Lane* const tiles = static_cast<Lane*>(lanes_out);
-                Lane* const a_panel = static_cast<Lane*>(scratch);
-                with_rows(n, [&](auto rows_of_tile) {
-                    multiply_lines<rows_of_tile>(a, b, n, lines, k, tiles, a_panel);
-                });
-            }
+            const int n = static_cast<int>(rows);
+            with_rows(n, [&](auto rows_of_tile) {
+                multiply_lines<rows_of_tile>(a, b, n, lines, k, tiles, static_cast<Lane*>(scratch));
+            });
             if (lines == cols) return;
         }
         ConstMatrix rest = b;
-        if (lines > 0) {
-            rest.data = static_cast<const Lane*>(b.data) + lines * b.col_stride;
-            lanes_out = static_cast<Lane*>(lanes_out) + lines / kTileCols * kTile;
-        }
-        accumulate_packed(a, rest, rows, cols - lines, k, lanes_out, scratch);
+        rest.data = static_cast<const Lane*>(b.data) + lines * b.col_stride;
+        accumulate_packed(a, rest, rows, cols - lines, k, tiles + lines / kTileCols * kTile,
+                          scratch);
     }
 
     static void accumulate_packed(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
