@@ -33,7 +33,7 @@ inline constexpr double kOutputCycles = 0.25;   // to store an output
 inline constexpr double kReduceCycles = 8000;   // a second launch
 inline constexpr double kBytesPerCycle = 24;    // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;      // of memory, for pieces of rows as long as a k-tile
-inline constexpr int kMaxSplits = 256;
+inline constexpr int kMaxParts = 256;           // of K
 inline constexpr std::int64_t kMinPartTiles = 8;  // k-tiles
 
 // Bytes of memory, as if the rate were that of whole rows. `outer`: m of A, n of B.
@@ -86,7 +86,7 @@ inline Schedule tiles_schedule(const TileCost& kernel, const ValidProblem& probl
     const SplitLimits limits = {
         divide_up(problem->k, kernel.step_k),
         std::max<std::int64_t>(kMinPartTiles * kernel.block_k / kernel.step_k, 1),
-        kernel.splits ? kMaxSplits : 1, kernel.accumulator_bytes};
+        kernel.splits ? kMaxParts : 1, kernel.accumulator_bytes};
     return cheapest_split(problem, limits,
                           [&](int parts) { return tiles_us(kernel, problem, device, parts); });
 }

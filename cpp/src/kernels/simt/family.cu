@@ -44,6 +44,8 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
                            (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
     cost.splits = any_order && !kIsScaled<Numbers>;
     Schedule schedule = tiles_schedule(cost, problem, device);
+    static_assert(!kIsScaled<Numbers> || Policy::kBlockM == Policy::kBlockN,
+                  "turned() leaves scales as they are");
     if (Policy::kBlockM != Policy::kBlockN) {
         const Schedule across = tiles_schedule(cost, problem.turned(), device);
         if (across.cost_us < schedule.cost_us) {

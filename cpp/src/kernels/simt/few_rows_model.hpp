@@ -7,6 +7,7 @@
 
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/simt/cost_model.hpp"
 #include "kernels/wave_model.hpp"
 
 namespace tcgemm::simt {
@@ -22,7 +23,6 @@ struct FewRowsCost {
 // Fitted to an H200 and an H100 with 40 shapes in five dtypes, two layouts and all splits: the
 // split that it chooses is within 1 % of the best one in geometric mean, 19 % in the worst case.
 inline constexpr double kFewRowsLaunchUs = 1.5;
-inline constexpr int kFewRowsMaxSplits = 256;
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
@@ -70,7 +70,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
 // `problem`: as the kernel computes it.
 inline Schedule few_rows_schedule(const FewRowsCost& kernel, const ValidProblem& problem,
                                   const DeviceProperties& device) {
-    const SplitLimits limits = {divide_up(problem->k, kernel.block_k), 1, kFewRowsMaxSplits,
+    const SplitLimits limits = {divide_up(problem->k, kernel.block_k), 1, kMaxParts,
                                 kernel.accumulator_bytes};
     return cheapest_split(problem, limits,
                           [&](int parts) { return few_rows_us(kernel, problem, device, parts); });
