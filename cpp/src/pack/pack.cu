@@ -1,5 +1,7 @@
 #include "pack/pack.hpp"
 
+#include <limits>
+
 #include "pack/conversions.hpp"
 #include "pack/pack_kernel.cuh"
 
@@ -37,6 +39,25 @@ struct Element<DType::i8> {
     using Type = std::int8_t;
 };
 
+// Matrices that follow each other line by line, in the source and in the target, are one.
+void merge_batches(OperandArgs& args) {
+    for (; args.batch.rank > 0; --args.batch.rank) {
+        const int last = args.batch.rank - 1;
+        const std::int64_t lines = args.outer * args.batch.extent[last];
+        if (args.outer == 1 && args.batch.extent[last] > 1) {
+            args.source_outer_stride = args.source_batch_stride[last];
+            args.target_outer_stride = args.target_batch_stride[last];
+        }
+        const bool follows =
+            args.batch.extent[last] == 1 ||
+            (args.source_batch_stride[last] == args.outer * args.source_outer_stride &&
+             args.target_batch_stride[last] == args.outer * args.target_outer_stride);
+        if (!follows || lines > std::numeric_limits<int>::max()) return;
+        args.outer = lines;
+        args.batch.count /= args.batch.extent[last];
+    }
+}
+
 OperandArgs operand_args(const Task& task) {
     const MatrixView &source = task.source, &target = task.target.view;
     const bool col_major = target.row_stride == 1 && target.col_stride != 1;
@@ -53,6 +74,7 @@ OperandArgs operand_args(const Task& task) {
         args.source_batch_stride[dim] = source.batch_stride[dim];
         args.target_batch_stride[dim] = target.batch_stride[dim];
     }
+    merge_batches(args);
     return args;
 }
 
