@@ -145,11 +145,25 @@ def read_dynamic_shared_bytes(folder: Path) -> dict[str, int]:
     return {row["name"]: row["dynamic_shared_bytes"] for row in rows}
 
 
+# What kernels of whole_k/ multiply, in C++ and in the name of a row; None: CUDA cores.
+WHOLE_K_DTYPES = {
+    None: "f32",
+    "__half": "f16",
+    "__nv_bfloat16": "bf16",
+    "device::Tf32": "tf32",
+    "double": "f64",
+    "signed char": "i8",
+}
+
+
 def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> int:
     """Of a block, without what the system reserves: cubins count that from sm_90 on."""
     static = kernel.usage[architecture]["SHARED"]
     if architecture.startswith("90"):
         static -= MULTIPROCESSORS["90"].reserved
+    if row := re.search(r"::WholeK\w+<(?:([\w: ]+), [\w ]+, )?(\d+)>", str(kernel)):
+        name = f"{kernel.family}_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"
+        return static + dynamic[name]
     if kernel.family == "simt":  # whose policies are not named as rows of its table; all static
         return static
     row = re.search(r"::gemm_kernel<\w+::Policy<\w+::(\w+)", str(kernel))
@@ -166,7 +180,9 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     dynamic = read_dynamic_shared_bytes(folder)
     rows = []
     for (name, architecture), body in functions.items():
-        loop = main_loop(body) if re.search("gemm_kernel|few_rows_kernel", name) else []
+        loop = (
+            main_loop(body) if re.search("gemm_kernel|few_rows_kernel|whole_k_kernel", name) else []
+        )
         if not loop:
             continue
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}

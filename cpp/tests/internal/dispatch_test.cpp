@@ -229,6 +229,30 @@ TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
     }
 }
 
+// A warp for each of many small matrices, which a tile of tensor cores' kernels would hardly fill.
+TEST(batches_of_small_matrices_have_kernels_of_their_own) {
+    for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
+        const DeviceProperties card = gpu(major, minor);
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        const auto is_whole_k = [&](std::int64_t size, DType dtype, std::int64_t count) {
+            GemmProblem problem = square(size, dtype);
+            problem.batch_rank = 1;
+            problem.batch_shape[0] = count;
+            for (Operand* const operand : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+                operand->batch_stride[0] = size * size;
+            }
+            const Choice choice = select(ValidProblem::check(problem), card, {});
+            return std::string(choice.kernel->name).find("_whole_k_") != std::string::npos;
+        };
+        for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+            CHECK(is_whole_k(8, dtype, 10'000));
+            CHECK(is_whole_k(16, dtype, 10'000));
+            CHECK(!is_whole_k(256, dtype, 100));
+        }
+        CHECK(is_whole_k(31, DType::f16, 4096));
+    }
+}
+
 // Packing costs more than reading B, which is most of what few rows cost.
 TEST(few_rows_of_what_others_pack_go_to_cuda_cores) {
     for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {

@@ -8,6 +8,7 @@
 #include "kernels/simt/few_rows.hpp"
 #include "kernels/simt/few_rows_model.hpp"
 #include "kernels/simt/policy.hpp"
+#include "kernels/simt/whole_k_fma.cuh"
 
 namespace tcgemm::simt {
 namespace {
@@ -118,6 +119,22 @@ constexpr KernelInfo few_rows(const char* name) {
     return info;
 }
 
+template <class Math>
+std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties&) {
+    using Numbers = typename Math::Numbers;
+    const std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+    if (!reason.empty()) return reason;
+    if (problem->precision == Precision::tf32)
+        return multiplies_others(problem, "float32", "float32");
+    return whole_k::rejects_size(problem, Math::kShape);
+}
+
+template <int kTile>
+constexpr KernelInfo whole_k_row(const char* name) {
+    using Math = WholeKFma<kTile>;
+    return whole_k::row<Math>(name, rejects_whole_k<Math>);
+}
+
 template <class Policy, int kEfficiency>
 constexpr KernelInfo row(const char* name) {
     return {name,          Policy::tile, kTileNeeds, rejects<Policy>, schedule<Policy, kEfficiency>,
@@ -155,6 +172,8 @@ constexpr KernelInfo kKernels[] = {
     few_rows<FewRows<BF16, 1>>("simt_bf16_1x32x256"),
     few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
     few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
+    whole_k_row<16>("simt_f32_whole_k_16x16"),
+    whole_k_row<32>("simt_f32_whole_k_32x32"),
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "kernels/rejects.hpp"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/rows.hpp"
+#include "kernels/sm80_mma/whole_k_mma.cuh"
 #include "kernels/tile_launch.cuh"
 #include "kernels/wave_model.hpp"
 
@@ -112,6 +113,32 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     launch_tiles<Row>(args, schedule, stream, element<Row>(), kBandRows, launch_one);
 }
 
+template <class Element, class Accumulator, int kTile>
+std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties& device) {
+    if (device.cc() < 80) {
+        return needs_newer("an Ampere GPU or a newer one (compute capability 8.0)", device);
+    }
+    constexpr DType kDType = dtype_of<Element>();
+    if (kDType == DType::f32 && problem->precision != Precision::tf32) {
+        return multiplies_others(problem, "tf32", "tf32");
+    }
+    const std::string reason = rejects_mode(problem, kDType,
+                                            kDType == DType::i8    ? Accumulate::int32
+                                            : kDType == DType::f64 ? Accumulate::fp64
+                                                                   : Accumulate::fp32);
+    return reason.empty()
+               ? whole_k::rejects_size(problem, WholeKMma<Element, Accumulator, kTile>::kShape)
+               : reason;
+}
+
+template <class Element, class Accumulator, int kTile>
+constexpr KernelInfo whole_k_row(const char* name) {
+    KernelInfo info = whole_k::row<WholeKMma<Element, Accumulator, kTile>>(
+        name, rejects_whole_k<Element, Accumulator, kTile>);
+    info.least_cc = 80;
+    return info;
+}
+
 constexpr KernelInfo kKernels[] = {
 #define TCGEMM_ROW(id, ...)                                   \
     {id::name,     id::tile,   needs<id>(),      rejects<id>, \
@@ -119,6 +146,18 @@ constexpr KernelInfo kKernels[] = {
     TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
         TCGEMM_SM80_MMA_FP8_ROWS(TCGEMM_ROW) TCGEMM_SM80_MMA_HALVES_ROWS(TCGEMM_ROW)
 #undef TCGEMM_ROW
+            whole_k_row<__half, float, 16>("sm80_mma_f16_whole_k_16x16"),
+    whole_k_row<__half, float, 32>("sm80_mma_f16_whole_k_32x32"),
+    whole_k_row<__half, float, 64>("sm80_mma_f16_whole_k_64x64"),
+    whole_k_row<__nv_bfloat16, float, 16>("sm80_mma_bf16_whole_k_16x16"),
+    whole_k_row<__nv_bfloat16, float, 32>("sm80_mma_bf16_whole_k_32x32"),
+    whole_k_row<__nv_bfloat16, float, 64>("sm80_mma_bf16_whole_k_64x64"),
+    whole_k_row<device::Tf32, float, 16>("sm80_mma_tf32_whole_k_16x16"),
+    whole_k_row<device::Tf32, float, 32>("sm80_mma_tf32_whole_k_32x32"),
+    whole_k_row<double, double, 16>("sm80_mma_f64_whole_k_16x16"),
+    whole_k_row<double, double, 32>("sm80_mma_f64_whole_k_32x32"),
+    whole_k_row<std::int8_t, std::int32_t, 16>("sm80_mma_i8_whole_k_16x16"),
+    whole_k_row<std::int8_t, std::int32_t, 32>("sm80_mma_i8_whole_k_32x32"),
 };
 constexpr Family kFamily = {kKernels, static_cast<int>(std::size(kKernels)), false};
 

@@ -13,6 +13,7 @@ struct TilePlace {
     std::int64_t batch, m, n;
     int rows, cols;  // of the tile that exist
 
+    TilePlace() = default;
     __device__ TilePlace(const Tile& tile, const GemmArgs& args, const KSplit& split)
         : part(split.split_k == 1 ? 0 : static_cast<int>(tile.slice / args.batch.count)),
           batch(tile.slice - part * args.batch.count),

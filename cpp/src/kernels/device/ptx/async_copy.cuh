@@ -27,6 +27,19 @@ __device__ __forceinline__ void copy_async_part(std::uint32_t shared, const void
                  : "memory");
 }
 
+// As copy_async(), through L1: for what the blocks of an SM share.
+__device__ __forceinline__ void copy_async_through_l1(std::uint32_t shared, const void* address,
+                                                      unsigned valid) {
+    asm volatile(
+        "{\n"
+        "  .reg .pred valid;\n"
+        "  setp.ne.b32 valid, %2, 0;\n"
+        "  @valid cp.async.ca.shared.global [%0], [%1], 16;\n"
+        "}\n" ::"r"(shared),
+        "l"(address), "r"(valid)
+        : "memory");
+}
+
 // 4 bytes, aligned to as many.
 __device__ __forceinline__ void copy_async_4(std::uint32_t shared, const void* address) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(address) : "memory");

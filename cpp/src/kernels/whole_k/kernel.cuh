@@ -1,0 +1,99 @@
+// D = epilogue(A B) with a short K: a block brings all of K that its tile needs, while it
+// multiplies and stores the tile before. Batches of small matrices, and long thin ones, are many
+// such tiles.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/launch.cuh"
+#include "kernels/epilogue/staged_rows.cuh"
+#include "kernels/halves.hpp"
+#include "kernels/split_k/tile_place.cuh"
+#include "kernels/whole_k/operand_image.cuh"
+
+namespace tcgemm::whole_k {
+
+struct Params {
+    GemmArgs args;
+    device::BasicTileScheduler<device::FastDivisor> tiles;
+    ImageLayout a, b;
+    int stage_bytes;  // of shared memory; there are two
+};
+
+// Math: the sums of a warp's part of the tile, as they are spread over its lanes.
+template <class Math, class Epilogue>
+__global__ void __launch_bounds__(32 * Math::kShape.warps(), Math::kShape.blocks_per_sm)
+    whole_k_kernel(const __grid_constant__ Params params,
+                   const __grid_constant__ Epilogue epilogue) {
+    using Element = typename Math::Element;
+    using Place = device::TilePlace<Math::kShape.tile, Math::kShape.tile>;
+    constexpr int kWarps = Math::kShape.warps(), kWarpTile = Math::kShape.warp_tile;
+    static_assert(kWarps == 1 || kWarps == 4);
+    extern __shared__ __align__(16) unsigned char shared[];
+    const GemmArgs& args = params.args;
+    const int k = static_cast<int>(args.k);
+    const int warp = kWarps == 1 ? 0 : threadIdx.x / 32;
+    const int warp_m = warp / 2 * kWarpTile, warp_n = warp % 2 * kWarpTile;
+    const auto meet = [] { kWarps == 1 ? __syncwarp() : __syncthreads(); };
+
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
+    const auto count = static_cast<unsigned>(params.tiles.count());
+    int coming = 0, here = params.stage_bytes;  // in shared memory
+    Place place;
+    Image a, b;
+#pragma unroll 1
+    for (unsigned tile = blockIdx.x;; tile += gridDim.x) {
+        // 1. The next tile's A and B are on their way, ...
+        Place next;
+        Image next_a, next_b;
+        if (tile < count) {
+            next = Place(params.tiles.tile(tile), args, KSplit{});
+            next_a = bring_image<32 * kWarps>(
+                params.a, shared,
+                static_cast<const Element*>(args.a.data) +
+                    batch_offset(args.batch, args.a.batch_stride, next.batch) +
+                    next.m * args.a.row_stride,
+                next.rows, k, coming);
+            next_b = bring_image<32 * kWarps>(
+                params.b, shared,
+                static_cast<const Element*>(args.b.data) +
+                    batch_offset(args.batch, args.b.batch_stride, next.batch) +
+                    next.n * args.b.col_stride,
+                next.cols, k, coming + params.a.bytes());
+        } else {
+            device::release_successor();
+        }
+        end_image_group();
+
+        // 2. ... when this one is multiplied ...
+        if (tile != blockIdx.x) {
+            wait_for_images();
+            meet();
+            Math math;
+            if (warp_m < place.rows && warp_n < place.cols) {
+                math.multiply(shared, params.a, params.b, a, b, warp_m, warp_n, k);
+            }
+            meet();
+
+            // 3. ... and stored.
+            constexpr int kLd = kWarpTile + 4;  // rows of lanes lie in different banks
+            auto* const staged =
+                reinterpret_cast<typename Math::Acc*>(shared + here) + warp * kWarpTile * kLd;
+            math.template stage<kLd>(staged);
+            __syncwarp();
+            const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
+            epilogue::store_staged<kWarpTile, kWarpTile, kLd, 2>(
+                output, staged, place.m + warp_m, place.n + warp_n, place.rows - warp_m,
+                place.cols - warp_n);
+            meet();
+        }
+        if (tile >= count) break;
+        place = next;
+        a = next_a, b = next_b;
+        here = coming;
+        coming = params.stage_bytes - coming;
+    }
+}
+
+}  // namespace tcgemm::whole_k

@@ -1,0 +1,64 @@
+// Brings the part of an operand that a tile needs to shared memory.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/device/ptx/async_copy.cuh"
+#include "kernels/device/ptx/block.cuh"
+#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/whole_k/operand_image.hpp"
+
+namespace tcgemm::whole_k {
+
+namespace ptx = device::ptx;
+
+// An operand's part in shared memory. In bytes.
+struct Image {
+    int data;  // element (0, 0)
+    int outer_step, k_step;
+    int outer;  // rows of A or columns of B that exist
+};
+
+// 16 aligned bytes where `valid`, which have come when wait_for_images() returns.
+__device__ __forceinline__ void bring_vector(std::uint32_t shared, const void* address, bool valid,
+                                             bool through_l1) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    ptx::copy_async(shared, address, valid && !through_l1);
+    ptx::copy_async_through_l1(shared, address, valid && through_l1);
+#else
+    if (valid) ptx::store_shared(shared, *static_cast<const uint4*>(address));
+#endif
+}
+__device__ __forceinline__ void end_image_group() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    ptx::commit_copies();
+#endif
+}
+// All groups but the last one.
+__device__ __forceinline__ void wait_for_images() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    ptx::wait_for_copies<1>();
+#endif
+}
+
+// Begins to bring `outer` x k elements from `data` on to `to`, layout.bytes() of the shared memory.
+// The block has kThreads threads.
+template <int kThreads, class Element>
+__device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned char* shared,
+                                             const Element* data, int outer, int k, int to) {
+    constexpr int kItem = sizeof(Element);
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(data);
+    const int line_bytes = (layout.along_k ? k : outer) * kItem;
+    const int vectors = (layout.along_k ? outer : k) * layout.line_vectors;
+    const int head = static_cast<int>(reinterpret_cast<std::uintptr_t>(data) % kVectorBytes);
+    const std::uint32_t base = ptx::shared_address(shared) + to;
+#pragma unroll 1
+    for (int v = threadIdx.x; v < vectors; v += kThreads) {
+        const ImageVector vector = image_vector(layout, head, line_bytes, v);
+        bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
+    }
+    return {to + head, layout.along_k ? layout.pitch : kItem, layout.along_k ? kItem : layout.pitch,
+            outer};
+}
+
+}  // namespace tcgemm::whole_k

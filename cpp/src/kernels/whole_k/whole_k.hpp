@@ -1,0 +1,208 @@
+// What families share that have kernels for a whole K: which products they take, how much shared
+// memory, and how long.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "kernels/device_rates.hpp"
+#include "kernels/kernel_info.hpp"
+#include "kernels/rejects.hpp"
+#include "kernels/wave_model.hpp"
+#include "kernels/whole_k/operand_image.hpp"
+
+namespace tcgemm::whole_k {
+
+inline constexpr int kMaxK = 128;
+inline constexpr std::int64_t kMaxTiles = 1 << 30;
+inline constexpr int kSharedBytes = 48 << 10;  // of a block, without an opt-in
+
+// What is known of a kernel before it is launched.
+struct Shape {
+    int tile, warp_tile;  // rows and columns of a block's and of a warp's part of D
+    int element_bytes, sum_bytes;
+    int blocks_per_sm;
+    // For the model: 16 x 16 sums of a warp take so many cycles of an SM for so many k.
+    double step_cycles;
+    int step_k;
+    double sm80_flop_rate;  // FLOP of an SM in a clock, on sm_80; 0: tensor_rate()
+
+    constexpr int warps() const { return tile / warp_tile * (tile / warp_tile); }
+};
+
+// Shared memory of a tile: A and B, then the sums on their way to D.
+constexpr int stage_bytes(const ImageLayout& a, const ImageLayout& b, const Shape& kernel) {
+    const int sums = kernel.warps() * kernel.warp_tile * (kernel.warp_tile + 4) * kernel.sum_bytes;
+    return std::max(a.bytes() + b.bytes(), sums);
+}
+
+// Of two aligned tiles whose K is as long as their sides: what kernels are made for.
+constexpr int usual_shared_bytes(const Shape& kernel) {
+    const int vectors = kernel.tile * kernel.element_bytes / kVectorBytes;
+    ImageLayout image;
+    image.lines = kernel.tile;
+    image.pitch = (vectors | 1) * kVectorBytes;
+    return 2 * stage_bytes(image, image, kernel);
+}
+
+// Blocks that an SM holds at once. It has 1 KB of shared memory more than a block may have, and
+// keeps as much for itself of each.
+inline std::int64_t blocks_on_sm(int stage_bytes, const Shape& kernel,
+                                 const DeviceProperties& device) {
+    constexpr std::int64_t kReserved = 1 << 10;
+    const std::int64_t fit =
+        (device.shared_memory_per_block + kReserved) / (2 * stage_bytes + kReserved);
+    return std::clamp<std::int64_t>(fit, 1, kernel.blocks_per_sm);
+}
+
+// Of a tile's part of A (outer: m) or B (n). `View`: Operand or MatrixView; `alignment`: of its
+// address, bytes.
+template <class View>
+ImageLayout image_of(const View& view, std::int64_t outer, std::int64_t outer_stride,
+                     std::int64_t k, std::int64_t k_stride, const Shape& kernel, int batch_rank,
+                     std::int64_t alignment) {
+    for (int dim = 0; dim < batch_rank; ++dim) {
+        alignment = std::gcd(alignment, view.batch_stride[dim] * kernel.element_bytes);
+    }
+    return image_layout(std::min<std::int64_t>(outer, kernel.tile), outer_stride, k, k_stride,
+                        kernel.element_bytes, alignment);
+}
+
+// Why a kernel does not compute the problem, whatever its dtypes are; empty: it does.
+inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel) {
+    if (problem.batch_invariant()) {
+        return "competes with kernels that have other bits; with determinism batch_invariant none "
+               "may";
+    }
+    if (problem->k > kMaxK) {
+        return "takes K up to " + std::to_string(kMaxK) +
+               ", the problem has K = " + std::to_string(problem->k);
+    }
+    // However the operands lie.
+    const auto image = [&](std::int64_t size, bool along_k) {
+        ImageLayout image =
+            image_layout(std::min<std::int64_t>(size, kernel.tile), along_k ? kMaxK : 1, problem->k,
+                         along_k ? 1 : kernel.tile, kernel.element_bytes, 1);
+        image.pitch += kVectorBytes - 1;
+        return image;
+    };
+    int most = 0;
+    for (const bool a_along_k : {false, true}) {
+        for (const bool b_along_k : {false, true}) {
+            most = std::max(most, stage_bytes(image(problem->m, a_along_k),
+                                              image(problem->n, b_along_k), kernel));
+        }
+    }
+    if (2 * most > kSharedBytes) {
+        return "has " + std::to_string(kSharedBytes) +
+               " bytes of shared memory for two tiles, which may need " + std::to_string(2 * most);
+    }
+    const std::int64_t tiles =
+        divide_up(problem->m, kernel.tile) * divide_up(problem->n, kernel.tile);
+    if (tiles <= kMaxTiles / problem.batch_count()) return {};
+    return "counts at most 2^30 tiles, the problem has " + std::to_string(tiles) + " in each of " +
+           std::to_string(problem.batch_count()) + " matrices";
+}
+
+constexpr OperandNeeds needs(const Shape& kernel) {
+    OperandNeeds needs = {false, kernel.element_bytes};
+    needs.rounds_to_tf32 = true;
+    return needs;
+}
+
+// Fitted to 240 times of 14 kernels and 80 products on an H100: 13 % from them in the mean. Cycles
+// of an SM, for each warp of a tile: in any case, a vector of each lane, and a store of D.
+inline constexpr double kLaunchUs = 2.9;
+inline constexpr double kTileCycles = 100, kVectorCycles = 27.5, kStoreCycles = 12.5;
+inline constexpr double kBusyWarps = 9.7;  // keep an SM busy
+
+inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
+                         const DeviceProperties& device) {
+    const ImageLayout a =
+        image_of(problem->a, problem->m, problem->a.row_stride, problem->k, problem->a.col_stride,
+                 kernel, problem->batch_rank, problem->a.alignment);
+    const ImageLayout b =
+        image_of(problem->b, problem->n, problem->b.col_stride, problem->k, problem->b.row_stride,
+                 kernel, problem->batch_rank, problem->b.alignment);
+    const int lanes = 32 * kernel.warps();
+    const std::int64_t vectors =
+        divide_up(a.lines * a.line_vectors, lanes) + divide_up(b.lines * b.line_vectors, lanes);
+    // Lanes side by side store rows of D, in vectors of 16 bytes of sums where it takes them.
+    const int vector = 16 / kernel.sum_bytes;
+    const std::int64_t d_bytes = size_of(problem->d.dtype);
+    const bool in_vectors =
+        problem->d.col_stride == 1 &&
+        problem->d.row_stride * d_bytes % std::min<std::int64_t>(vector * d_bytes, 16) == 0;
+    const int row_lanes = std::min(kernel.warp_tile / (in_vectors ? vector : 1), 32);
+    const std::int64_t stores =
+        divide_up(std::min<std::int64_t>(problem->m, kernel.warp_tile), 32 / row_lanes);
+
+    const double tiles = static_cast<double>(divide_up(problem->m, kernel.tile)) *
+                         static_cast<double>(divide_up(problem->n, kernel.tile)) *
+                         static_cast<double>(problem.batch_count());
+    const double squares = kernel.warp_tile / 16 * (kernel.warp_tile / 16);
+    const double k_cycles =
+        static_cast<double>(divide_up(problem->k, kernel.step_k)) * kernel.step_cycles * squares;
+    const double resident =
+        static_cast<double>(blocks_on_sm(stage_bytes(a, b, kernel), kernel, device)) *
+        kernel.warps();
+    const double issue_cycles = kernel.warps() *
+                                (kTileCycles + kVectorCycles * static_cast<double>(vectors) +
+                                 k_cycles + kStoreCycles * static_cast<double>(stores)) *
+                                std::max(1.0, kBusyWarps / resident);
+    // Older tensor cores are slower, and so are FP64 units of GeForce cards.
+    const double rate = kernel.sm80_flop_rate > 0
+                            ? kernel.sm80_flop_rate * (device.cc() <= 80 ? 1 : 2)
+                            : tensor_rate(device.cc(), problem.compute_dtype());
+    const double flop = 2.0 * kernel.tile * kernel.tile * static_cast<double>(problem->k);
+    const double busy_us = std::ceil(tiles / std::max(device.sm_count, 1)) *
+                           std::max(issue_cycles, flop / rate) / clock_mhz(device);
+
+    const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols, int item) {
+        double all = static_cast<double>(rows) * static_cast<double>(cols) * item;
+        for (int dim = 0; dim < problem->batch_rank; ++dim) {
+            const bool repeats = operand.batch_stride[dim] == 0;
+            all *= static_cast<double>(repeats ? 1 : problem->batch_shape[dim]);
+        }
+        return all;
+    };
+    const double memory_us =
+        (bytes(problem->a, problem->m, problem->k, kernel.element_bytes) +
+         bytes(problem->b, problem->k, problem->n, kernel.element_bytes) +
+         bytes(problem->d, problem->m, problem->n, static_cast<int>(d_bytes))) /
+        memory_rate(device);
+    Schedule schedule;
+    // Where the two are alike, neither hides all of the other.
+    schedule.cost_us = kLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us)) +
+                       packing_us(problem, device, needs(kernel));
+    return schedule;
+}
+
+// Defined in launch.cuh, instantiated in the files of the families.
+template <class Math>
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream);
+
+template <class Math>
+Schedule schedule_of(const ValidProblem& problem, const DeviceProperties& device) {
+    return schedule(Math::kShape, problem, device);
+}
+template <class Math>
+constexpr KernelInfo row(const char* name,
+                         std::string (*rejects)(const ValidProblem&, const DeviceProperties&)) {
+    constexpr Shape kShape = Math::kShape;
+    KernelInfo info = {
+        name,
+        {kShape.tile, kShape.tile, kMaxK, kShape.warp_tile, kShape.warp_tile, 32 * kShape.warps()},
+        needs(kShape),
+        rejects,
+        schedule_of<Math>,
+        launch<Math>};
+    info.dynamic_shared_bytes = usual_shared_bytes(kShape);
+    info.competes = true;
+    return info;
+}
+
+}  // namespace tcgemm::whole_k

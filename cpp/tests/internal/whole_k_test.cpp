@@ -1,0 +1,145 @@
+#include <cstdint>
+#include <vector>
+
+#include "../check.hpp"
+#include "kernels/whole_k/whole_k.hpp"
+#include "simt_products.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+// Copies a part of a matrix as the kernel does, and looks for each of its elements where the kernel
+// reads it. Strides in elements, `address` in bytes.
+template <class Element>
+bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address) {
+    constexpr int kItem = sizeof(Element);
+    const whole_k::ImageLayout image =
+        whole_k::image_layout(outer, outer_stride, k, k_stride, kItem, address);
+    // Around address 0 of global memory, where bytes tell where they lie.
+    constexpr std::int64_t kAround = 1 << 14;
+    std::vector<std::int64_t> shared(static_cast<std::size_t>(image.bytes()), -1);
+    const int head = (address % 16 + 16) % 16;
+    const int line_bytes = (image.along_k ? k : outer) * kItem;
+    for (int v = 0; v < image.lines * image.line_vectors; ++v) {
+        const whole_k::ImageVector vector = whole_k::image_vector(image, head, line_bytes, v);
+        if (!vector.exists) continue;
+        if ((address + vector.from) % 16 != 0 || vector.to % 16 != 0) return false;
+        for (int byte = 0; byte < 16; ++byte) {
+            const auto at = static_cast<std::size_t>(vector.to + byte);
+            if (at >= shared.size() || shared[at] != -1) return false;  // outside, or another's
+            shared[at] = kAround + address + vector.from + byte;
+        }
+    }
+    const std::int64_t outer_step = image.along_k ? image.pitch : kItem;
+    const std::int64_t k_step = image.along_k ? kItem : image.pitch;
+    for (int i = 0; i < outer; ++i) {
+        for (int j = 0; j < k; ++j) {
+            const std::int64_t from = address + (i * outer_stride + j * k_stride) * kItem;
+            const auto at = static_cast<std::size_t>(head + i * outer_step + j * k_step);
+            for (int byte = 0; byte < kItem; ++byte) {
+                if (shared[at + static_cast<std::size_t>(byte)] != kAround + from + byte) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+template <class Element>
+void check_images() {
+    for (const int outer : {1, 2, 15, 16, 31, 32, 33, 64}) {
+        for (const int k : {1, 2, 7, 16, 17, 33, 64}) {
+            for (const int more : {0, 1, 2, 3, 5, 8, 16, 100}) {
+                for (const int offset : {0, 1, 2, 3, 7}) {
+                    const int address = 256 + offset * static_cast<int>(sizeof(Element));
+                    CHECK(holds_all<Element>(outer, k + more, k, 1, address));
+                    CHECK(holds_all<Element>(outer, 1, k, outer + more, address));
+                }
+                CHECK(holds_all<Element>(outer, -(k + more), k, 1, 1 << 13));
+                CHECK(holds_all<Element>(outer, 0, k, 1, 256));
+            }
+        }
+    }
+}
+
+TEST(an_image_holds_each_element_of_any_layout_and_alignment) {
+    check_images<std::int8_t>();
+    check_images<std::int16_t>();
+    check_images<float>();
+    check_images<double>();
+}
+
+TEST(lines_that_begin_at_vectors_bring_nothing_else) {
+    CHECK_EQ(whole_k::image_layout(32, 32, 32, 1, 2, 256).line_vectors, 4);
+    CHECK_EQ(whole_k::image_layout(32, 32, 32, 1, 2, 2).line_vectors, 5);
+    CHECK_EQ(whole_k::image_layout(32, 33, 32, 1, 2, 256).line_vectors, 5);
+    CHECK_EQ(whole_k::image_layout(32, 32, 0, 1, 2, 2).line_vectors, 0);
+}
+
+// FP16 on tensor cores, in tiles of 16 x 16 and 32 x 32.
+constexpr whole_k::Shape kSmall = {16, 16, 2, 4, 28, 8, 16, 0};
+constexpr whole_k::Shape kLarge = {32, 32, 2, 4, 16, 8, 16, 0};
+
+GemmProblem batch_of(std::int64_t size, std::int64_t count) {
+    GemmProblem problem;
+    problem.m = problem.n = problem.k = size;
+    problem.a = problem.b = problem.c = problem.d = Operand::row_major(DType::f16, size);
+    problem.batch_rank = 1;
+    problem.batch_shape[0] = count;
+    for (Operand* const operand : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+        operand->batch_stride[0] = size * size;
+    }
+    return problem;
+}
+double us(const whole_k::Shape& kernel, const GemmProblem& problem) {
+    DeviceProperties device = simt_test::h200();
+    device.shared_memory_per_block = 227 << 10;
+    return whole_k::schedule(kernel, ValidProblem::check(problem), device).cost_us;
+}
+
+TEST(a_tile_as_large_as_the_matrices_costs_least) {
+    CHECK(us(kSmall, batch_of(8, 16384)) < us(kLarge, batch_of(8, 16384)));
+    CHECK(us(kSmall, batch_of(16, 16384)) < us(kLarge, batch_of(16, 16384)));
+    CHECK(us(kLarge, batch_of(17, 16384)) < us(kSmall, batch_of(17, 16384)));
+    CHECK(us(kLarge, batch_of(32, 16384)) < us(kSmall, batch_of(32, 16384)));
+}
+
+TEST(many_matrices_cost_no_less_than_reading_and_storing_them) {
+    for (const std::int64_t size : {8, 16, 24, 32}) {
+        const GemmProblem problem = batch_of(size, 100'000);
+        const double memory_us = 3.0 * static_cast<double>(size * size) * 2 * 100'000 / 4.2e6;
+        CHECK(us(kLarge, problem) > memory_us);
+        GemmProblem one_for_all = problem;
+        one_for_all.a.batch_stride[0] = 0;
+        CHECK(us(kLarge, one_for_all) <= us(kLarge, problem));
+    }
+}
+
+TEST(a_misaligned_operand_costs_more) {
+    GemmProblem problem = batch_of(32, 4096);
+    const double aligned = us(kLarge, problem);
+    problem.a.alignment = 2;
+    CHECK(us(kLarge, problem) > aligned);
+}
+
+TEST(what_does_not_fit_is_refused_with_a_reason) {
+    const auto reason = [](const GemmProblem& problem, const whole_k::Shape& kernel) {
+        return whole_k::rejects_size(ValidProblem::check(problem), kernel);
+    };
+    CHECK_EQ(reason(batch_of(128, 10), kSmall), "");
+    CHECK(reason(batch_of(129, 10), kSmall).find("K up to 128") != std::string::npos);
+    constexpr whole_k::Shape kDoubles = {32, 32, 8, 8, 8, 14, 16, 0};
+    CHECK_EQ(reason(batch_of(32, 10), kDoubles), "");
+    CHECK(reason(batch_of(64, 10), kDoubles).find("bytes of shared memory") != std::string::npos);
+    GemmProblem invariant = batch_of(16, 10);
+    invariant.determinism = Determinism::batch_invariant;
+    CHECK(reason(invariant, kSmall).find("batch_invariant") != std::string::npos);
+    GemmProblem endless = batch_of(16, std::int64_t{1} << 31);
+    CHECK(reason(endless, kSmall).find("2^30 tiles") != std::string::npos);
+}
+
+}  // namespace
+
+int main() { return check::run(); }

@@ -1,0 +1,141 @@
+"""The kernels for a whole K: every size of a tile, in every layout and alignment that they load."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, MODES, Lab, Layout, data, families, round_to
+
+pytestmark = pytest.mark.gpu
+MODES_OF = {
+    "f32": "fp32",
+    "tf32": "tf32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "f64": "fp64",
+    "i8": "int8",
+}
+KERNELS = [kernel["name"] for kernel in tcgemm.kernels() if "_whole_k_" in kernel["name"]] or [
+    "none in this build"
+]
+ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
+REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request, monkeypatch):
+    if request.param.rsplit("_whole_k_")[0].rsplit("_", 1)[0] not in families.runnable():
+        pytest.skip("its family is not on this machine")
+    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
+    return request.param
+
+
+def mode_of(kernel):
+    return MODES[MODES_OF[kernel.split("_whole_k_")[0].rsplit("_", 1)[1]]]
+
+
+def tile_of(kernel):
+    return int(kernel.rsplit("x", 1)[1])
+
+
+def largest_k(kernel):
+    """Of two whole tiles in 48 KB of shared memory, in lines along K or across it."""
+    tile, operand = tile_of(kernel), 24_000 // 2
+    item = {"fp64": 8, "fp32": 4, "tf32": 4, "int8": 1}.get(mode_of(kernel).name, 2)
+    return min(128, operand // (tile * item + 48), (operand // tile - 48) // item)
+
+
+def operands(mode, m, n, k, batch=()):
+    rng = np.random.default_rng(m * n + k)
+    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
+    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
+
+
+def check(kernel, a, b, c=None, **how):
+    family = kernel.split("_whole_k_")[0].rsplit("_", 1)[0]
+    done = Lab(tcgemm, family).check(mode_of(kernel), a, b, c, **how)
+    assert done.kernel == kernel
+    return done
+
+
+def test_each_number_of_rows_and_columns(kernel):
+    """Below, at and above a tile and the parts of it that a warp or an instruction has."""
+    tile = tile_of(kernel)
+    sizes = sorted({1, 7, 8, 15, 17, tile // 2 + 1, tile - 1, tile, tile + 1, 2 * tile + 3})
+    for m, n in itertools.product(sizes, repeat=2):
+        a, b, c = operands(mode_of(kernel), m, n, 19)
+        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
+            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_each_k(kernel):
+    """Around what instructions multiply, up to the longest that there is room for."""
+    longest = largest_k(kernel)
+    for k in [k for k in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100) if k < longest]:
+        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
+            a, b, _ = operands(mode_of(kernel), 21, 18, k)
+            check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
+    a, b, _ = operands(mode_of(kernel), 70, 70, longest)
+    check(kernel, a, b, expect="exact", layouts={"a": ODD, "b": ODD_COL})
+    a, b, c = operands(mode_of(kernel), 5, 6, 1)
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+
+
+def test_each_layout(kernel):
+    """What has no unit stride is packed, everything else is read where it lies."""
+    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
+    for of_a, of_b in itertools.product(layouts, repeat=2):
+        for of_d in (Layout(), COL, STEP):
+            a, b, c = operands(mode_of(kernel), 33, 20, 18)
+            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
+            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+
+
+def test_batches_of_more_tiles_than_are_at_work_at_once(kernel):
+    mode = mode_of(kernel)
+    a, b, c = operands(mode, 15, 17, 11, (3000, 3))
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
+    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
+    check(kernel, a[:1], b, expect="exact")
+
+
+def test_long_thin_matrices(kernel):
+    a, b, _ = operands(mode_of(kernel), 100_001, 9, 13)
+    check(kernel, a, b, expect="exact")
+    check(kernel, b.T.copy(), a.T.copy(), expect="exact")
+
+
+def test_what_lies_outside_is_not_multiplied(kernel):
+    """A matrix within another of NaN and infinity."""
+    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
+        a, b, _ = operands(mode_of(kernel), 18, 33, 21)
+        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
+        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+
+
+def test_special_values_reach_their_row_and_column_alone(kernel):
+    mode = mode_of(kernel)
+    if mode.name == "int8":
+        pytest.skip("integers have none")
+    a, b, _ = operands(mode, 20, 40, 23)
+    a, b = a.copy(), b.copy()
+    a[1, 22], b[7, 5] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def test_rounding_keeps_the_bound(kernel):
+    mode = mode_of(kernel)
+    rng = np.random.default_rng(1)
+    k = largest_k(kernel)
+    a, b = data.positive(rng, mode, (50, 40, k), (50, k, 35))
+    check(kernel, a, b)
+    a, b = data.signed(rng, mode, (50, 40, k), (50, k, 35))
+    check(kernel, a, b)
+
+
+def test_others_say_what_they_do_not_take(kernel, monkeypatch):
+    a, b, _ = operands(mode_of(kernel), 5, 6, 129)
+    with pytest.raises(tcgemm.NoKernelError, match="K up to 128"):
+        check(kernel, a, b)
