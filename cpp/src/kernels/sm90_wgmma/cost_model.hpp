@@ -22,6 +22,7 @@ inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
 // The copy engine: a row of a box that ends before its 128 bytes do.
 inline constexpr double kClippedRowUs = 8e-3;
+inline constexpr double kShortClipped = 0.75;    // of that, where K is shorter than a k-block
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
@@ -108,7 +109,8 @@ inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const 
             problem->a.col_stride == 1 ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
         rows += along_n ? 0 : columns;
     }
-    return static_cast<double>(rows) * kClippedRowUs;
+    const double us = static_cast<double>(rows) * kClippedRowUs;
+    return k < row.tile.block_k ? us * kShortClipped / row.blocks_per_sm : us;
 }
 
 // Whether tiles that are not loaded in pairs could be, and that may gain what a row of idle tiles
@@ -208,6 +210,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (chosen.in_cluster) busy *= kTwoParts;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
+    const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
     if (chosen.transposed || (d.alignment >= 16 && is_tensor_matrix(d.dtype, problem->m, problem->n,
@@ -220,10 +223,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const double rows_us = kRowsUs * row.tile.block_m * of_whole_tiles.tile.block_n *
                                size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += rows_us;
-        busy += (row.ping_pong ? 1 : waves) * rows_us;
+        busy += (row.ping_pong ? 1 : tiles_on_sm) * rows_us;
     } else {
         store_us += elements * kElementsUs;
-        busy = row.ping_pong ? busy * kHoldsUp : busy + waves * elements * kElementsUs;
+        busy = row.ping_pong ? busy * kHoldsUp : busy + tiles_on_sm * elements * kElementsUs;
     }
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
         busy = std::max(busy, (waves - 1) * store_us);
