@@ -137,8 +137,9 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
         problem->d.col_stride == 1 &&
         problem->d.row_stride * d_bytes % std::min<std::int64_t>(vector * d_bytes, 16) == 0;
     const int row_lanes = std::min(kernel.warp_tile / (in_vectors ? vector : 1), 32);
-    const std::int64_t stores =
-        divide_up(std::min<std::int64_t>(problem->m, kernel.warp_tile), 32 / row_lanes);
+    const std::int64_t rows =  // of D that a warp stores, in the mean
+        divide_up(std::min<std::int64_t>(problem->m, kernel.tile), kernel.tile / kernel.warp_tile);
+    const std::int64_t stores = divide_up(rows, 32 / row_lanes);
 
     const double tiles = static_cast<double>(divide_up(problem->m, kernel.tile)) *
                          static_cast<double>(divide_up(problem->n, kernel.tile)) *
