@@ -124,6 +124,17 @@ TEST(a_misaligned_operand_costs_more) {
     CHECK(us(kLarge, problem) > aligned);
 }
 
+// Whatever its strides are, as packing mends them.
+TEST(an_operand_that_is_packed_costs_what_packing_leaves) {
+    GemmProblem problem = batch_of(2, 1);
+    problem.precision = Precision::fp64;
+    problem.accumulate = Accumulate::fp64;
+    constexpr whole_k::Shape kDoubles = {16, 16, 8, 8, 16, 14, 16, 0};
+    const double usual = us(kDoubles, problem);
+    problem.a.row_stride = std::int64_t{1} << 60;
+    CHECK_EQ(us(kDoubles, problem), usual);
+}
+
 TEST(what_does_not_fit_is_refused_with_a_reason) {
     const auto reason = [](const GemmProblem& problem, const whole_k::Shape& kernel) {
         return whole_k::rejects_size(ValidProblem::check(problem), kernel);

@@ -10,6 +10,7 @@
 
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/operand_form.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/wave_model.hpp"
 #include "kernels/whole_k/operand_image.hpp"
@@ -121,12 +122,25 @@ inline constexpr double kBusyWarps = 9.7;  // keep an SM busy
 
 inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
                          const DeviceProperties& device) {
-    const ImageLayout a =
-        image_of(problem->a, problem->m, problem->a.row_stride, problem->k, problem->a.col_stride,
-                 kernel, problem->batch_rank, problem->a.alignment);
-    const ImageLayout b =
-        image_of(problem->b, problem->n, problem->b.col_stride, problem->k, problem->b.row_stride,
-                 kernel, problem->batch_rank, problem->b.alignment);
+    // Packing leaves whole vectors along K.
+    const auto image = [&](const Operand& operand, bool packed, std::int64_t outer,
+                           std::int64_t outer_stride, std::int64_t k_stride) {
+        if (!packed) {
+            return image_of(operand, outer, outer_stride, problem->k, k_stride, kernel,
+                            problem->batch_rank, operand.alignment);
+        }
+        return image_layout(std::min<std::int64_t>(outer, kernel.tile), kMaxK, problem->k, 1,
+                            kernel.element_bytes, kVectorBytes);
+    };
+    const OperandNeeds its_needs = needs(kernel);
+    const ImageLayout a = image(problem->a,
+                                is_packed(problem, problem->a, problem->m, problem->k, its_needs,
+                                          order_of_a(its_needs, false)),
+                                problem->m, problem->a.row_stride, problem->a.col_stride);
+    const ImageLayout b = image(problem->b,
+                                is_packed(problem, problem->b, problem->k, problem->n, its_needs,
+                                          order_of_b(its_needs, false)),
+                                problem->n, problem->b.col_stride, problem->b.row_stride);
     const int lanes = 32 * kernel.warps();
     const std::int64_t vectors =
         divide_up(a.lines * a.line_vectors, lanes) + divide_up(b.lines * b.line_vectors, lanes);
@@ -178,7 +192,7 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
     Schedule schedule;
     // Where the two are alike, neither hides all of the other.
     schedule.cost_us = kLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us)) +
-                       packing_us(problem, device, needs(kernel));
+                       packing_us(problem, device, its_needs);
     return schedule;
 }
 
