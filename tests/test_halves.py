@@ -1,6 +1,8 @@
 """float32 operands in halves: which operands fit, what computes the others, and that it is decided
 anew in each run."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tcgemm
@@ -203,6 +205,16 @@ def test_operands_of_any_strides_give_the_same_bits(halves):
         for names in (("a",), ("b",), ("a", "b")):
             got = halves.check(FP32, a, b, layouts=dict.fromkeys(names, layout))
             assert (got.bits == expected).all(), (layout, names)
+
+
+def test_a_fallback_reads_operands_of_any_strides_where_they_lie(halves, rng):
+    """A row of so few numbers fits no halves: the fallback, for which nothing is packed, computes."""
+    layouts = (Layout(), Layout(step=2), Layout("col", step=3), Layout(reverse_rows=True))
+    for m, n, k in ((16, 16, 16), (3, 40, 30), (40, 2, 9), (100, 33, 4)):
+        a, b = data.integers(rng, FP32, (50, m, k), (50, k, n))
+        for of_a, of_b in itertools.product(layouts, repeat=2):
+            how = {"a": of_a, "b": of_b}
+            halves.check(FP32, a, b, expect="exact", layouts=how)
 
 
 def test_batches_and_broadcasts(halves, rng):

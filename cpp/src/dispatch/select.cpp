@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/floating_point.hpp"
+#include "kernels/operand_form.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
 #include "tcgemm/plan.hpp"
@@ -85,15 +86,24 @@ class Reasons {
 };
 
 bool is_any(const KernelInfo&) { return true; }
-// Also of operands that do not fit halves.
-bool takes_all(const KernelInfo& kernel) { return !kernel.needs.halves(); }
 bool competes(const KernelInfo& kernel) { return kernel.competes; }
+
+// Whether a kernel takes A and B where they lie, also those that do not fit halves: nothing is
+// packed for a fallback.
+bool takes_as_given(const KernelInfo& kernel, const ValidProblem& problem) {
+    const OperandNeeds& needs = kernel.needs;
+    return !needs.halves() &&
+           !is_packed(problem, problem->a, problem->m, problem->k, needs,
+                      order_of_a(needs, false)) &&
+           !is_packed(problem, problem->b, problem->k, problem->n, needs, order_of_b(needs, false));
+}
 
 // The row of least cost that accepts, of those that `is_meant`; kernel is null where none does.
 // Adds the others' reasons.
+template <class IsMeant>
 Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
                const DeviceProperties& device, const std::string& forced_kernel,
-               bool (*is_meant)(const KernelInfo&), Reasons& reasons) {
+               const IsMeant& is_meant, Reasons& reasons) {
     Choice best{&entry, nullptr, {}, nullptr, {}};
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         const KernelInfo& kernel = entry.family->kernels[i];
@@ -128,7 +138,10 @@ Choice fallback_of(const Choice& choice, const ValidProblem& problem,
     for (const RegisteredFamily* entry = choice.family + 1;
          entry != families.data() + families.size(); ++entry) {
         Reasons reasons;
-        const Choice found = best_of(*entry, problem, device, {}, takes_all, reasons);
+        const auto takes = [&](const KernelInfo& kernel) {
+            return takes_as_given(kernel, problem);
+        };
+        const Choice found = best_of(*entry, problem, device, {}, takes, reasons);
         if (found.kernel) return found;
     }
     throw NoKernelError(std::string(choice.kernel->name) +

@@ -211,6 +211,30 @@ TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     CHECK(choose(problem).fallback == nullptr);
 }
 
+// Nothing is packed for the kernel that computes what does not fit halves.
+TEST(a_fallback_takes_operands_where_they_lie) {
+    const DeviceProperties card = gpu(9, 0);
+    if (!runs_on(build_info().architectures, card.cc())) return;
+    for (const std::int64_t k : {4, 16, 300}) {
+        for (const std::int64_t size : {16, 64, 8192}) {
+            GemmProblem problem = square(size, DType::f32);
+            problem.k = k;
+            problem.a = Operand::row_major(DType::f32, k);
+            const auto fallback = [&] {
+                return select(ValidProblem::check(problem), card, {"sm90_wgmma", ""}).fallback;
+            };
+            CHECK(fallback() != nullptr);
+            problem.a.row_stride = 2 * k;
+            problem.a.col_stride = 2;
+            CHECK_EQ(fallback()->needs.vector_bytes, 0);
+            problem.a = Operand::row_major(DType::f32, k);
+            problem.b.row_stride = 3 * size;
+            problem.b.col_stride = 3;
+            CHECK_EQ(fallback()->needs.vector_bytes, 0);
+        }
+    }
+}
+
 // Their FP32 units are slow beside their tensor cores, those of other cards with mma.sync are not.
 TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
     const std::pair<int, int> cards[] = {{8, 0}, {8, 6}, {8, 9}, {12, 0}};
