@@ -208,7 +208,7 @@ def test_operands_of_any_strides_give_the_same_bits(halves):
 
 
 def test_a_fallback_reads_operands_of_any_strides_where_they_lie(halves, rng):
-    """A row of so few numbers fits no halves: the fallback, for which nothing is packed, computes."""
+    """Rows of so few numbers fit no halves, and nothing is packed for the fallback."""
     layouts = (Layout(), Layout(step=2), Layout("col", step=3), Layout(reverse_rows=True))
     for m, n, k in ((16, 16, 16), (3, 40, 30), (40, 2, 9), (100, 33, 4)):
         a, b = data.integers(rng, FP32, (50, m, k), (50, k, n))
