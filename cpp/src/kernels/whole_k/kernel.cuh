@@ -3,6 +3,7 @@
 // such tiles.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/device/launch.cuh"
@@ -10,6 +11,7 @@
 #include "kernels/halves.hpp"
 #include "kernels/split_k/tile_place.cuh"
 #include "kernels/whole_k/operand_image.cuh"
+#include "kernels/whole_k/whole_k.hpp"
 
 namespace tcgemm::whole_k {
 
@@ -20,9 +22,16 @@ struct Params {
     int stage_bytes;  // of shared memory; there are two
 };
 
+#if defined(__CUDA_ARCH__)
+inline constexpr int kMostBlocksOnSm = most_blocks_on_sm(__CUDA_ARCH__ / 10);
+#else
+inline constexpr int kMostBlocksOnSm = most_blocks_on_sm(0);
+#endif
+
 // Math: the sums of a warp's part of the tile, as they are spread over its lanes.
 template <class Math, class Epilogue>
-__global__ void __launch_bounds__(32 * Math::kShape.warps(), Math::kShape.blocks_per_sm)
+__global__ void __launch_bounds__(32 * Math::kShape.warps(),
+                                  std::min(Math::kShape.blocks_per_sm, kMostBlocksOnSm))
     whole_k_kernel(const __grid_constant__ Params params,
                    const __grid_constant__ Epilogue epilogue) {
     using Element = typename Math::Element;

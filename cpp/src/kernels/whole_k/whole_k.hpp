@@ -49,6 +49,12 @@ constexpr int usual_shared_bytes(const Shape& kernel) {
     return 2 * stage_bytes(image, image, kernel);
 }
 
+// Blocks that an SM holds at most, by the CUDA programming guide's table of compute capabilities.
+constexpr int most_blocks_on_sm(int cc) {
+    const bool half = cc == 75 || cc == 86 || cc == 87;
+    return half ? 16 : cc == 89 || cc >= 120 ? 24 : 32;
+}
+
 // Blocks that an SM holds at once. It has 1 KB of shared memory more than a block may have, and
 // keeps as much for itself of each.
 inline std::int64_t blocks_on_sm(int stage_bytes, const Shape& kernel,
@@ -56,7 +62,8 @@ inline std::int64_t blocks_on_sm(int stage_bytes, const Shape& kernel,
     constexpr std::int64_t kReserved = 1 << 10;
     const std::int64_t fit =
         (device.shared_memory_per_block + kReserved) / (2 * stage_bytes + kReserved);
-    return std::clamp<std::int64_t>(fit, 1, kernel.blocks_per_sm);
+    return std::clamp<std::int64_t>(fit, 1,
+                                    std::min(kernel.blocks_per_sm, most_blocks_on_sm(device.cc())));
 }
 
 // Of a tile's part of A (outer: m) or B (n). `View`: Operand or MatrixView; `alignment`: of its
