@@ -92,10 +92,7 @@ bool competes(const KernelInfo& kernel) { return kernel.competes; }
 // packed for a fallback.
 bool takes_as_given(const KernelInfo& kernel, const ValidProblem& problem) {
     const OperandNeeds& needs = kernel.needs;
-    return !needs.halves() &&
-           !is_packed(problem, problem->a, problem->m, problem->k, needs,
-                      order_of_a(needs, false)) &&
-           !is_packed(problem, problem->b, problem->k, problem->n, needs, order_of_b(needs, false));
+    return !needs.halves() && !packs_a(problem, needs) && !packs_b(problem, needs);
 }
 
 // The row of least cost that accepts, of those that `is_meant`; kernel is null where none does.

@@ -60,5 +60,12 @@ inline bool is_packed(const ValidProblem& problem, const Operand& operand, std::
                              (!is_rounded_to_tf32(problem, operand, needs) || needs.rounds_to_tf32);
     return !right_dtype || !is_loadable(*problem, operand, rows, cols, needs, order);
 }
+// The problem's A, M x K, and its B, K x N, for a kernel that computes D.
+inline bool packs_a(const ValidProblem& problem, const OperandNeeds& needs) {
+    return is_packed(problem, problem->a, problem->m, problem->k, needs, order_of_a(needs, false));
+}
+inline bool packs_b(const ValidProblem& problem, const OperandNeeds& needs) {
+    return is_packed(problem, problem->b, problem->k, problem->n, needs, order_of_b(needs, false));
+}
 
 }  // namespace tcgemm

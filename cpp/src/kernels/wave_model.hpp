@@ -64,15 +64,13 @@ inline double packing_us(const ValidProblem& problem, const DeviceProperties& de
                          const OperandNeeds& needs) {
     if (needs.halves()) return 0;
     double bytes = 0;
-    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
-                         pack::Order order) {
-        if (!is_packed(problem, operand, rows, cols, needs, order)) return;
+    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
         bytes += static_cast<double>(rows) * static_cast<double>(cols) *
                  static_cast<double>(problem.batch_count()) *
                  (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
     };
-    add(problem->a, problem->m, problem->k, order_of_a(needs, false));
-    add(problem->b, problem->k, problem->n, order_of_b(needs, false));
+    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k);
+    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n);
     return packing_pass_us(bytes, device);
 }
 

@@ -15,7 +15,6 @@ struct WholeKFma {
     using Numbers = F32;
     using Element = float;
     using Acc = float;
-    using Result = float;
     static constexpr const char* name = "simt whole_k_kernel";  // in errors
     static constexpr int kWarpTile = kTile < 32 ? kTile : 32;
     static constexpr whole_k::Shape kShape = {

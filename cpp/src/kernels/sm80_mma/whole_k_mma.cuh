@@ -19,7 +19,6 @@ struct WholeKMma {
     static constexpr bool kRounds = std::is_same_v<Number, device::Tf32>;
     using Element = std::conditional_t<kRounds, float, Number>;
     using Acc = Accumulator;
-    using Result = Accumulator;
     static constexpr const char* name = "sm80_mma whole_k_kernel";  // in errors
     static constexpr int kItem = sizeof(Element), kWarpTile = kTile < 32 ? kTile : 32;
     // By the registers of a thread.

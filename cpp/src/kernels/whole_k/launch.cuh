@@ -20,7 +20,7 @@ inline bool is_shared(const MatrixView& view, std::int64_t others, const BatchSh
 
 template <class Math>
 void launch(const GemmArgs& args, const Schedule&, StreamView stream) {
-    using Epilogue = epilogue::Linear<typename Math::Result>;
+    using Epilogue = epilogue::Linear<typename Math::Acc>;
     constexpr Shape kShape = Math::kShape;
     const std::int64_t tiles_m = divide_up(args.m, kShape.tile);
     const std::int64_t tiles_n = divide_up(args.n, kShape.tile);

@@ -89,21 +89,18 @@ inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel
         return "takes K up to " + std::to_string(kMaxK) +
                ", the problem has K = " + std::to_string(problem->k);
     }
-    // However the operands lie.
-    const auto image = [&](std::int64_t size, bool along_k) {
-        ImageLayout image =
-            image_layout(std::min<std::int64_t>(size, kernel.tile), along_k ? kMaxK : 1, problem->k,
-                         along_k ? 1 : kernel.tile, kernel.element_bytes, 1);
-        image.pitch += kVectorBytes - 1;
-        return image;
+    const auto largest = [&](std::int64_t size) {  // however the operand lies
+        const auto image = [&](std::int64_t outer_stride, std::int64_t k_stride) {
+            ImageLayout layout =
+                image_layout(std::min<std::int64_t>(size, kernel.tile), outer_stride, problem->k,
+                             k_stride, kernel.element_bytes, 1);
+            layout.pitch += kVectorBytes - 1;
+            return layout;
+        };
+        const ImageLayout along_k = image(kMaxK, 1), across_k = image(1, kernel.tile);
+        return along_k.bytes() > across_k.bytes() ? along_k : across_k;
     };
-    int most = 0;
-    for (const bool a_along_k : {false, true}) {
-        for (const bool b_along_k : {false, true}) {
-            most = std::max(most, stage_bytes(image(problem->m, a_along_k),
-                                              image(problem->n, b_along_k), kernel));
-        }
-    }
+    const int most = stage_bytes(largest(problem->m), largest(problem->n), kernel);
     if (2 * most > kSharedBytes) {
         return "has " + std::to_string(kSharedBytes) +
                " bytes of shared memory for two tiles, which may need " + std::to_string(2 * most);
@@ -140,14 +137,10 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
                             kernel.element_bytes, kVectorBytes);
     };
     const OperandNeeds its_needs = needs(kernel);
-    const ImageLayout a = image(problem->a,
-                                is_packed(problem, problem->a, problem->m, problem->k, its_needs,
-                                          order_of_a(its_needs, false)),
-                                problem->m, problem->a.row_stride, problem->a.col_stride);
-    const ImageLayout b = image(problem->b,
-                                is_packed(problem, problem->b, problem->k, problem->n, its_needs,
-                                          order_of_b(its_needs, false)),
-                                problem->n, problem->b.col_stride, problem->b.row_stride);
+    const ImageLayout a = image(problem->a, packs_a(problem, its_needs), problem->m,
+                                problem->a.row_stride, problem->a.col_stride);
+    const ImageLayout b = image(problem->b, packs_b(problem, its_needs), problem->n,
+                                problem->b.col_stride, problem->b.row_stride);
     const int lanes = 32 * kernel.warps();
     const std::int64_t vectors =
         divide_up(a.lines * a.line_vectors, lanes) + divide_up(b.lines * b.line_vectors, lanes);
