@@ -24,7 +24,7 @@ MAX_WHEEL_MB = 20.0
 # time in every `pip install .`: raise the budget only together with a measured build time. A
 # kernel of sm90_wgmma takes about a second; one of sm80_mma takes as long for each of its five
 # architectures. simt, pack and split_k are built for four, sm70_wmma for two.
-KERNEL_BUDGET = 290
+KERNEL_BUDGET = 300
 ARCHITECTURES = ["70", "80", "90a"]  # a kernel has a cubin for each, but those of
 FAMILY_ARCHITECTURES = {
     "probe": ["70", "75", "80", "86", "89", "90a"],

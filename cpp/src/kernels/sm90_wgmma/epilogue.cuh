@@ -12,7 +12,7 @@ namespace tcgemm::sm90_wgmma {
 // `Epilogue`: Linear<float>, Linear<std::int32_t> or Rescaled. `Sum`: what it takes.
 template <class Policy, class Epilogue, class Sum>
 class TileStore {
-    static constexpr int kSubtiles = Policy::kSubtiles;
+    static constexpr int kSubtiles = Policy::kSubtiles, kStagings = Policy::kStagings;
     using Value = typename Epilogue::Value;
 
    public:
@@ -117,7 +117,8 @@ class TileStore {
     __device__ __forceinline__ void store_elements(const Work& work, const Sums& sums) {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
         constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
-        constexpr int kRowStep = kWarpgroup / kVectors, kStrip = kMmaM / kRowStep;
+        constexpr int kRowStep = kWarpgroup / kVectors;
+        constexpr int kStrip = Policy::kStoresLittle ? 1 : kMmaM / kRowStep;
         const epilogue::Output<Epilogue> output(epilogue_, params_.args, work.batch);
         const bool vectorizable = output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
@@ -132,29 +133,37 @@ class TileStore {
             const std::uint32_t staging = shared_.staging(this_warpgroup(), filled_ % kStagings);
             const int thread = thread_in_warpgroup();
             Words words;
+            if (kStagings == 1) synchronize();  // the box before was read
             fill<Sum, false>(staging, thread, box, false, value, words);
             synchronize();
             if (vectorizable) {
-                const int row = thread / kVectors, col = thread % kVectors * kVector;
-                Value strip[kStrip][kVector];
+                const int first = thread / kVectors, col = thread % kVectors * kVector;
+#pragma unroll 1
+                for (int row = first; row - first < kMmaM; row += kStrip * kRowStep) {
+                    Value strip[kStrip][kVector];
 #pragma unroll
-                for (int r = 0; r < kStrip; ++r) {
-                    load(staging_address(staging, row + r * kRowStep, col * 4), strip[r]);
-                }
-                if (col < cols) {
-                    output.store(first_row + row, kRowStep, rows - row, first_col + col,
-                                 min(cols - col, kVector), strip);
+                    for (int r = 0; r < kStrip; ++r) {
+                        load(staging_address(staging, row + r * kRowStep, col * 4), strip[r]);
+                    }
+                    if (col < cols) {
+                        output.store(first_row + row, kRowStep, rows - row, first_col + col,
+                                     min(cols - col, kVector), strip);
+                    }
                 }
             } else {
                 constexpr int kRows = kMmaM / 4;  // of a warp
-                const int row = thread / 32 * kRows, col = thread % 32;
-                Value strip[kRows][1];
+                constexpr int kTogether = Policy::kStoresLittle ? 4 : kRows;
+                const int first = thread / 32 * kRows, col = thread % 32;
+#pragma unroll 1
+                for (int row = first; row < first + kRows; row += kTogether) {
+                    Value strip[kTogether][1];
 #pragma unroll
-                for (int r = 0; r < kRows; ++r) {
-                    load(staging_address(staging, row + r, col * 4), strip[r]);
-                }
-                if (col < cols) {
-                    output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
+                    for (int r = 0; r < kTogether; ++r) {
+                        load(staging_address(staging, row + r, col * 4), strip[r]);
+                    }
+                    if (col < cols) {
+                        output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
+                    }
                 }
             }
             ++filled_;

@@ -131,8 +131,8 @@ template <class Row>
 bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
     if (across.packs_a || !has_boxes_across(problem)) return false;
     if (!Row::any_major) return along.packs_b && problem->b.row_stride != 1;
-    return Row::tile.block_n > Row::tile.block_m && !across.packs_b && problem->n >= problem->m &&
-           size_of(problem->d.dtype) == 2;
+    return (Row::narrows || Row::tile.block_n > Row::tile.block_m) && !across.packs_b &&
+           problem->n >= problem->m && size_of(problem->d.dtype) == 2;
 }
 
 // How the operands come to a kernel, as its A and B.

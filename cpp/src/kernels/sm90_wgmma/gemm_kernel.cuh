@@ -1,7 +1,7 @@
 // The kernel of this family: TMA loads, wgmma, TMA stores, in warpgroups with roles.
 //
 //   producer     one thread: boxes of A and B into a ring of stages, as stages become empty
-//   consumers    one or two warpgroups: multiply full stages; epilogue; D into stagings
+//   consumers    one to three warpgroups: multiply full stages; epilogue; D into stagings
 //   store warps  one for each consumer: boxes of D out of its stagings, boxes of C into them
 //   scale warp   scales of blocks beside the stages, where the product has such
 //
@@ -37,7 +37,7 @@ __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory
     for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
         ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
     }
-    for (int i = 0; i < Policy::kConsumers * kStagings; ++i) {
+    for (int i = 0; i < Policy::kConsumers * Policy::kStagings; ++i) {
         ptx::init_barrier(shared.ready(0, i), 32);
         ptx::init_barrier(shared.filled(0, i), kWarpgroup);
     }
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     const int warpgroup = warp / kWarps, role = warp % kWarps;
     if (threadIdx.x == 0) init_barriers(params, shared);
     if (warpgroup == Policy::kConsumers) {
-        ptx::shrink_registers<kProducerRegisters>();
+        ptx::shrink_registers<Policy::kProducerRegisters>();
         if (role > 0) {
             const bool stores = role <= Policy::kConsumers && params.stores_boxes();
             StoreWarp<Policy> store_warp(params, shared, role - 1);

@@ -27,7 +27,7 @@ __device__ __forceinline__ int this_warpgroup() { return this_thread() / kWarpgr
 template <class Policy>
 struct SharedMemory {
     static constexpr bool kFits = Policy::kFitsRing;
-    static constexpr int kConsumers = Policy::kConsumers;
+    static constexpr int kConsumers = Policy::kConsumers, kStagings = Policy::kStagings;
     static constexpr int kStages = kFits ? kMaxStages : Policy::kStages;  // that have barriers
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     // What instructions read behind the last stage is still there.

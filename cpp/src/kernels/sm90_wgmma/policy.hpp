@@ -28,13 +28,15 @@ inline constexpr int kWarpgroup = 128;  // threads
 // There are some more for barriers.
 inline constexpr int kBoxesBytes = 224 << 10;
 inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of the store
-inline constexpr int kStagings = 2;            // of a warpgroup, in turns
 inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
 inline constexpr int kMaxStages = 32;
 
+// Stagings of a warpgroup, which take turns. One where three warpgroups need the memory for a
+// fourth stage.
+constexpr int stagings(int consumers) { return consumers > 2 ? 1 : 2; }
 // For stages, of a block where so many share an SM.
 constexpr int ring_bytes(int consumers, int blocks_on_sm) {
-    return kBoxesBytes / blocks_on_sm - consumers * kStagings * kStagingBytes;
+    return kBoxesBytes / blocks_on_sm - consumers * stagings(consumers) * kStagingBytes;
 }
 
 // Of the scales of a stage: a float for each row and column of a tile, and not only for those that
@@ -65,8 +67,8 @@ constexpr int least_width(int least_n, int block_n, bool a_in_registers) {
 }
 
 // Registers: the threads of a block start with equal shares of an SM's; then the producers give
-// back all but 40 of theirs, and the consumers take them. setmaxnreg counts in eights.
-inline constexpr int kProducerRegisters = 40;
+// back all but a few of theirs, and the consumers take them. setmaxnreg counts in eights.
+constexpr int producer_registers(int consumers) { return consumers > 2 ? 32 : 40; }
 constexpr int start_registers(int threads, int blocks_per_sm) {
     return 65536 / (threads * blocks_per_sm) / 8 * 8;
 }
@@ -114,10 +116,12 @@ struct Policy {
     static constexpr int kBlocksPerStage = Row::stage_blocks;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
     static constexpr int kScaleBytes = kBlockScales ? scale_bytes(kBlockM, kBlockN) : 0;
+    static constexpr int kStagings = stagings(kConsumers);
     static constexpr int kStages =
         ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
+    static constexpr int kProducerRegisters = producer_registers(kConsumers);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
@@ -133,6 +137,8 @@ struct Policy {
     static constexpr int kFragments = kAInRegisters ? kRows * kRowBytes / (kWarpgroup * 4) : 0;
     static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + kFragments + 40 <=
                   kConsumerRegisters);
+    // Beside the sums of a tile few registers are left: it is stored in small pieces.
+    static constexpr bool kStoresLittle = kConsumerRegisters - kRows * kBlockN / kWarpgroup < 80;
     static_assert(!kAInRegisters || (!kPromoted && sizeof(ElementA) == 4));
 };
 

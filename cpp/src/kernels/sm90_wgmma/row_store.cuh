@@ -14,7 +14,10 @@ namespace tcgemm::sm90_wgmma {
 template <class Policy, class Epilogue, class T>
 class RowStore {
     static constexpr int kRows = 8, kPieceBytes = 16, kPiece = kPieceBytes / sizeof(T);
-    static constexpr int kLanes = 32, kMostBytes = kLanes * kPieceBytes;  // a piece for each
+    static constexpr int kLanes = 32;
+    // Of a row: what four warps have room for, no more than a piece for each lane.
+    static constexpr int kMostBytes = Policy::kStagings * kStagingBytes / (4 * kRows);
+    static_assert(kMostBytes <= kLanes * kPieceBytes);
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
     static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
     static constexpr int kCols = kPanelRow / sizeof(T);
@@ -24,7 +27,7 @@ class RowStore {
     // Lanes for a row, a piece for each; and what each writes of the elements outside of pieces.
     static constexpr int kRowLanes = kPanelRow <= 128 ? 8 : kPanelRow <= 256 ? 16 : 32;
     static constexpr int kSingles = divide_up(2 * (kPiece - 1), kRowLanes);
-    static_assert(4 * kRows * kPanelRow <= kStagings * kStagingBytes);
+    static_assert(4 * kRows * kPanelRow <= Policy::kStagings * kStagingBytes);
     using Value = typename Epilogue::Value;
 
    public:
@@ -110,7 +113,7 @@ class RowStore {
     // Several rows at a time: what is read of one must not wait until another is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
         constexpr int kAtOnce = kLanes / kRowLanes, kSteps = kRows / kAtOnce;
-        constexpr int kTogether = kSteps < 4 ? kSteps : 4;
+        constexpr int kTogether = Policy::kStoresLittle ? 1 : kSteps < 4 ? kSteps : 4;
         const int lane = lane_ % kRowLanes;
 #pragma unroll
         for (int step = 0; step < kSteps; step += kTogether) {

@@ -19,6 +19,7 @@ namespace tcgemm::sm90_wgmma {
 // clang-format off
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
     ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
+    ROW(type##_192x192, T, T, float, false, 192, 192, 3, false, 1, 3.9, 0.70, 0.77, 2.5)               \
     ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.365, 0.6)             \
     ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.18, 0.245, 0.7)              \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
@@ -86,8 +87,8 @@ namespace tcgemm::sm90_wgmma {
         /* K over several blocks: of few tiles, or, of 8-bit elements, those behind the last */    \
         /* whole wave. */                                                                          \
         static constexpr bool splits = any_major || few_rows || sizeof(A) == 1;                    \
-        /* Or over the two blocks of a cluster. */                                                 \
-        static constexpr bool pairs = any_major;                                                   \
+        /* Or, of small tiles, over the two blocks of a cluster; it never pays for large ones. */  \
+        static constexpr bool pairs = any_major && block_m <= kMmaM;                               \
         /* Small tiles of contiguous k are for few rows too, large ones become narrower (but */    \
         /* those of integers, whose loops would spill): what that leaves of shared memory */       \
         /* holds further stages. */                                                                \

@@ -12,6 +12,8 @@ namespace tcgemm::sm90_wgmma {
 // by the consumer, stored.
 template <class Policy>
 class StoreWarp {
+    static constexpr int kStagings = Policy::kStagings;
+
    public:
     __device__ StoreWarp(const Params& params, SharedMemory<Policy> shared, int consumer)
         : params_(params), shared_(shared), consumer_(consumer) {}
