@@ -31,7 +31,7 @@ inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
 inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
-// Of that time for each further read, mostly from L2; where all parts of K are read at once.
+// Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
 inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
 inline constexpr double kSplitUs = 2.1, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
@@ -238,9 +238,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const auto again = [&](double operand_bytes, std::int64_t reads) {
         if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
-        if (!is_split) return full_waves >= 1 ? 1.0 : 1.5;
-        if (operand_bytes < l2_bytes / 4) return 1.0;
-        const bool at_once = tiles <= slots && !chosen.in_cluster;
+        if (!is_split && full_waves < 1) return 1.5;
+        if (operand_bytes / batch < l2_bytes / 4) return 1.0;
+        const bool at_once = !is_split || (tiles <= slots && !chosen.in_cluster);
         return 1 + (at_once ? kAtOnce : kAgain) * static_cast<double>(reads - 1);
     };
     const double bytes = a_bytes * again(a_bytes, arrangement.clusters_n) +
