@@ -60,9 +60,11 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
                 ++splits_seen;
                 CHECK(schedule.split_k <= divide_up(valid->k, row->tile.block_k));
                 const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
+                const std::int64_t rows = schedule.transposed ? valid->n : valid->m;
+                const std::int64_t cols = schedule.transposed ? valid->m : valid->n;
                 std::int64_t tiles =
-                    divide_up(valid->m, row->tile.block_m) *
-                    divide_up(valid->n, schedule.tile_n > 0 ? schedule.tile_n : row->tile.block_n) *
+                    divide_up(rows, row->tile.block_m) *
+                    divide_up(cols, schedule.tile_n > 0 ? schedule.tile_n : row->tile.block_n) *
                     valid.batch_count();
                 // Blocks of one consumer share an SM.
                 const int blocks_on_sm = row->tile.threads <= 256 ? 2 : 1;
