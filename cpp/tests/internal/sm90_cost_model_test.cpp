@@ -126,6 +126,19 @@ TEST(an_odd_number_of_rows_of_many_tiles_is_loaded_in_pairs) {
     }
 }
 
+// Each k of an A of 8 rows along m is 16 bytes, which narrow tiles on all SMs would ask for at
+// once.
+TEST(few_rows_along_m_are_read_by_fewer_tiles) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        GemmProblem p = *problem(mode, {8, 2112, 512});
+        p.b = Operand::col_major(mode.dtype, 512);
+        CHECK(!best(mode, ValidProblem::check(p)).transposed);  // k of A side by side
+        p.a = Operand::col_major(mode.dtype, 8);
+        CHECK(best(mode, ValidProblem::check(p)).transposed);
+    }
+}
+
 // Rows of odd length: the copy engine takes none of A, B and D.
 TEST(b_of_odd_rows_is_packed_as_it_lies) {
     for (const Mode& mode : modes()) {

@@ -22,7 +22,9 @@ inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
 // The copy engine: a row of a box that ends before its 128 bytes do.
 inline constexpr double kClippedRowUs = 8e-3;
-inline constexpr double kShortClipped = 0.75;    // of that, where K is shorter than a k-block
+inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
+// Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
+inline constexpr double kHotRowUs = 4.5e-3, kHotCrossingRowUs = 9e-3;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
@@ -89,6 +91,24 @@ inline double load_us(int rows, int columns, const Arrangement& arrangement, con
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
                             const Schedule& schedule) {
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
+}
+
+// What L2 needs for a k-block of an operand all of whose rows are shorter than a box, those of A
+// along m or of B along n: each is a few bytes, which all tiles of a matrix ask for at about the
+// same time.
+inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
+                     const Forms& forms, const Arrangement& arrangement, int sm_count) {
+    if (!row.any_major()) return 0;
+    const double at_once =
+        std::min(1.0, static_cast<double>(arrangement.tiles()) / std::max(sm_count, 1));
+    const auto rows_us = [&](bool is_short, bool crosses) {
+        return is_short ? at_once * row.tile.block_k * (crosses ? kHotCrossingRowUs : kHotRowUs)
+                        : 0;
+    };
+    return std::max(
+        rows_us(problem->a.col_stride != 1 && problem->m < kBoxMn, forms.a_crosses_sectors),
+        rows_us(n_is_contiguous(row, problem, schedule) && problem->n < kBoxMn,
+                forms.b_crosses_sectors));
 }
 
 // Whether A comes through registers, for it lies along m.
@@ -173,8 +193,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
     const double least_us = load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
     const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns);
-    row.k_block_alone_us = std::max(row.k_block_alone_us, least_us);
-    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(least_us, clipping_us));
+    const double slow_us = std::max(
+        least_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
+    row.k_block_alone_us = std::max(row.k_block_alone_us, slow_us);
+    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(slow_us, clipping_us));
     if (could_pair(of_whole_tiles, arrangement, problem, chosen)) {
         const double bytes =
             row.blocks_per_sm * (ring.bytes_a + (columns + beside) * double{kRowBytes});
