@@ -59,7 +59,7 @@ namespace tcgemm::sm90_wgmma {
 // float32 operands in halves, three products of halves for one. A k-block is of one half of 64 k, so that the times
 // are those of half a stage.
 #define TCGEMM_SM90_WGMMA_HALVES_ROWS(ROW)                                                             \
-    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.52, 0.57, 1.5)
+    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.52, 0.57, 5.0)
 // clang-format on
 
 #define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong,    \
