@@ -36,9 +36,9 @@ def check(kernel, m, n, k, **how):
     mode = mode_of(kernel)
     rng = np.random.default_rng(m * n + k)
     a, b = data.integers(rng, mode, (m, k), (k, n))
-    c = round_to(rng.integers(-8, 8, (m, n)), how.get("out_dtype", mode.default_output))
-    if "beta" not in how:
-        c = None
+    c = None
+    if "beta" in how:
+        c = round_to(rng.integers(-8, 8, (m, n)), how.get("out_dtype", mode.default_output))
     done = Lab(tcgemm, FAMILY).check(mode, a, b, c, expect="exact", **how)
     assert done.kernel == kernel["name"]
 
