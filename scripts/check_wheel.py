@@ -21,15 +21,15 @@ from pathlib import Path
 
 MAX_WHEEL_MB = 20.0
 # Kernel instantiations, each counted once however many architectures it is built for. Each costs
-# time in every `pip install .`: raise the budget only together with a measured build time. A
-# kernel of sm90_wgmma takes about a second; one of sm80_mma takes as long for each of its five
-# architectures. simt, pack and split_k are built for four, sm70_wmma for two.
-KERNEL_BUDGET = 300
+# time in every `pip install .`: raise the budget only together with a measured build time (305: ten
+# minutes on two cores). A kernel of sm90_wgmma takes about four seconds; one of sm80_mma a second
+# for each of its four architectures. simt, pack and split_k are built for four, sm70_wmma for two.
+KERNEL_BUDGET = 305
 ARCHITECTURES = ["70", "80", "90a"]  # a kernel has a cubin for each, but those of
 FAMILY_ARCHITECTURES = {
     "probe": ["70", "75", "80", "86", "89", "90a"],
     "sm90_wgmma": ["90a"],
-    "sm80_mma": ["80", "86", "89", "90"],
+    "sm80_mma": ["80", "89", "90"],
     "sm70_wmma": ["70", "75"],
     "probe_wgmma": ["90a"],
 }
@@ -39,7 +39,6 @@ TENSOR_CORE_INSTRUCTIONS = {
     "70": ["HMMA."],
     "75": ["HMMA.", "IMMA.8816"],
     "80": AMPERE,
-    "86": AMPERE,
     "89": [*AMPERE, "QMMA."],
     "90": AMPERE,
     "90a": ["HGMMA.", "UTMALDG."],

@@ -65,6 +65,8 @@ class Multiprocessor:
         return min(self.blocks, self.warps // warps, by_registers, by_shared)
 
 
+# An architecture whose code runs on more than one kind of them counts on each.
+RUNS_ON = {"80": ("80", "86")}
 MULTIPROCESSORS = {
     "70": Multiprocessor(64, 32, 96, shared_unit=256, reserved=0),
     "75": Multiprocessor(32, 16, 64, shared_unit=256, reserved=0),
@@ -186,24 +188,25 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
         if not loop:
             continue
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}
-        sm = MULTIPROCESSORS[architecture.removesuffix("a")]
         block = threads[name, architecture]
         registers = kernels[name].usage[architecture]["REG"]
         shared = shared_bytes(kernels[name], architecture, dynamic)
-        blocks = sm.resident_blocks(block, registers, shared)
-        rows.append(
-            {
-                "kernel": str(kernels[name]),
-                "sm": architecture,
-                "registers": str(registers),
-                "threads": str(block),
-                "shared_bytes": str(shared),
-                "blocks_per_sm": str(blocks),
-                "occupancy": f"{blocks * -(-block // 32) / sm.warps:.3f}",
-                "instructions": str(len(loop)),
-                **{kind: str(count) for kind, count in counts.items()},
-            }
-        )
+        for where in RUNS_ON.get(architecture, (architecture,)):
+            sm = MULTIPROCESSORS[where.removesuffix("a")]
+            blocks = sm.resident_blocks(block, registers, shared)
+            rows.append(
+                {
+                    "kernel": str(kernels[name]),
+                    "sm": where,
+                    "registers": str(registers),
+                    "threads": str(block),
+                    "shared_bytes": str(shared),
+                    "blocks_per_sm": str(blocks),
+                    "occupancy": f"{blocks * -(-block // 32) / sm.warps:.3f}",
+                    "instructions": str(len(loop)),
+                    **{kind: str(count) for kind, count in counts.items()},
+                }
+            )
     return sorted(rows, key=lambda row: (row["kernel"], row["sm"]))
 
 
