@@ -15,15 +15,26 @@ def integers(shape, seed):
     return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
-def test_split_products_on_streams_at_once():
+# K over blocks of sm90_wgmma, which all wait for each other, and of simt, where the last one of a
+# tile waits for those before: few tiles, and more parts than a part of the GPU holds at once.
+PRODUCTS = pytest.mark.parametrize(
+    ("m", "k", "n", "dtype"),
+    [(128, 65536, 128, "float16"), (3, 65536, 40, "float64"), (7, 8192, 1001, "float64")],
+)
+
+
+@PRODUCTS
+def test_split_products_on_streams_at_once(m, k, n, dtype):
     """Each fills the GPU: neither may hold back the blocks that the other one waits for."""
     place = Place("torch", "cuda")
     torch = place.module
-    a, b = integers((128, 65536), 1), integers((65536, 128), 2)
+    a, b = integers((m, k), 1), integers((k, n), 2)
     expected = a @ b
-    a, b = (place.array(x.astype(np.float16)) for x in (a, b))
+    a, b = (place.array(x.astype(dtype), dtype) for x in (a, b))
+    assert tcgemm.plan(a, b).split_k > 1
+    sums = torch.float64 if dtype == "float64" else torch.float32
     lanes = [torch.cuda.Stream(priority=-(i % 2)) for i in range(4)]
-    outs = [torch.empty((128, 128), dtype=torch.float32, device="cuda") for _ in lanes]
+    outs = [torch.empty((m, n), dtype=sums, device="cuda") for _ in lanes]
     torch.cuda.synchronize()
     for _ in range(300):
         for stream, out in zip(lanes, outs, strict=True):
@@ -33,13 +44,15 @@ def test_split_products_on_streams_at_once():
         np.testing.assert_array_equal(place.to_numpy(out), expected)
 
 
-def test_split_products_with_a_part_of_the_gpu():
+@PRODUCTS
+def test_split_products_with_a_part_of_the_gpu(m, k, n, dtype):
     """On a stream of a green context (CUDA 12.4), which has fewer SMs than the device."""
     place = Place("torch", "cuda")
     stream = green_stream(sm_count=16)
-    a, b = integers((128, 65536), 1), integers((65536, 128), 2)
-    out = place.module.zeros((128, 128), dtype=place.module.float32, device="cuda")
-    on_gpu = [place.array(x.astype(np.float16)) for x in (a, b)]
+    a, b = integers((m, k), 1), integers((k, n), 2)
+    sums = place.module.float64 if dtype == "float64" else place.module.float32
+    out = place.module.zeros((m, n), dtype=sums, device="cuda")
+    on_gpu = [place.array(x.astype(dtype), dtype) for x in (a, b)]
     place.module.cuda.synchronize()
     for _ in range(3):
         tcgemm.matmul(*on_gpu, out=out, stream=stream)

@@ -8,6 +8,7 @@
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/simt/few_rows.hpp"
+#include "kernels/simt/few_rows_parts.cuh"
 #include "kernels/simt/multiply_add.cuh"
 #include "kernels/split_k/tile_place.cuh"
 #include "pack/convert.cuh"
@@ -241,29 +242,40 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     // Computed again: kept, it would cost registers in the main loop.
     asm volatile("" : "+l"(tile));
     const Place to(tiles.tile(tile), args, split);
-    const epilogue::Output<Epilogue> output(epilogue, args, to.batch, to.part * split.d_stride);
-    const auto store = [&](int row, int col, Acc sum) {
-        if (row >= to.rows || col >= to.cols) return;
-        const typename Epilogue::Value value[1] = {sum};
-        output.template store<1>(to.m + row, to.n + col, value, 1);
-    };
+    // The block's sums, then those of all parts of K.
+    constexpr int kSums = kRows * My::kBlockCols;
     if constexpr (kMajor == Major::k) {
         constexpr int kLanes = 32 / (kRows * kCols);  // that have the same sum
         reduce_lanes(acc);
         const int i = lane / kLanes;
-        if (lane % kLanes == 0) store(i / kCols, My::col(warp, lane, i % kCols), acc[0]);
+        const int place = i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols);
+        if (lane % kLanes == 0) shared.sums[0][place] = acc[0];
+        __syncthreads();
     } else {
 #pragma unroll
         for (int i = 0; i < kRows * kCols; ++i) {
             shared.sums[warp][i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols)] = acc[i];
         }
         __syncthreads();
-        for (int i = thread; i < kRows * My::kBlockCols; i += Policy::kThreads) {
+        for (int i = thread; i < kSums; i += Policy::kThreads) {
             Acc sum = shared.sums[0][i];
 #pragma unroll
             for (int w = 1; w < Policy::kWarps; ++w) sum += shared.sums[w][i];
-            store(i / My::kBlockCols, i % My::kBlockCols, sum);
+            shared.sums[0][i] = sum;
         }
+    }
+    if (split.split_k > 1) {
+        const PartsOfK<Acc, kSums, Policy::kThreads> parts(
+            args.workspace, split, tiles.per_slice() * args.batch.count, tile);
+        if (!parts.add_up(to.part, shared.sums)) return;
+    }
+    const epilogue::Output<Epilogue> output(epilogue, args, to.batch);
+#pragma unroll 1
+    for (int i = thread; i < kSums; i += Policy::kThreads) {
+        const int row = i / My::kBlockCols, col = i % My::kBlockCols;
+        if (row >= to.rows || col >= to.cols) continue;
+        const typename Epilogue::Value value[1] = {shared.sums[0][i]};
+        output.template store<1>(to.m + row, to.n + col, value, 1);
     }
 }
 

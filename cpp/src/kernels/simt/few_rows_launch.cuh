@@ -13,12 +13,10 @@ void launch_few_rows_of(const GemmArgs& args, const Schedule& schedule, StreamVi
     const device::TileScheduler tiles(
         divide_up(args.m, Policy::kRows), divide_up(args.n, Threads<Policy, kMajor>::kBlockCols),
         args.batch.count * schedule.split_k, divide_up(args.m, Policy::kRows));
-    const auto launch = [&](const GemmArgs& what, const KSplit& split) {
-        launch_blocks<Policy>(few_rows_kernel<Policy, kMajor, Epilogue>, 0, what, Epilogue(what),
-                              tiles, split, stream, true);
-    };
-    launch_split(args, schedule.split_k, Policy::kBlockK, sum_dtype(Policy::Numbers::kDType),
-                 stream, "simt reduce_kernel", launch);
+    KSplit split(args.k, schedule.split_k, Policy::kBlockK);
+    if (split.split_k > 1) split.epoch = next_epoch();
+    launch_blocks<Policy>(few_rows_kernel<Policy, kMajor, Epilogue>, 0, args, Epilogue(args), tiles,
+                          split, stream, true);
 }
 
 template <class Policy>

@@ -8,6 +8,7 @@
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/simt/cost_model.hpp"
+#include "kernels/split_k/epoch.hpp"
 #include "kernels/wave_model.hpp"
 
 namespace tcgemm::simt {
@@ -22,7 +23,9 @@ struct FewRowsCost {
 
 // Fitted to an H200 and an H100 with 40 shapes in five dtypes, two layouts and all splits: the
 // split that it chooses is within 1 % of the best one in geometric mean, 19 % in the worst case.
-inline constexpr double kFewRowsLaunchUs = 1.5;
+inline constexpr double kFewRowsLaunchUs = 1.2;
+inline constexpr double kLeastStep = 0.7;                 // of K, however short it is
+inline constexpr double kAddUs = 1.5;                     // of parts of K, in the same launch
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
@@ -39,7 +42,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, kernel.cols) * batch * splits;
     const double steps = std::max(
         k < kernel.block_k ? k / kernel.block_k : ceil_div(ceil_div(k, kernel.block_k), splits),
-        0.25);
+        kLeastStep);
     // Volta, Turing and A100 have half as many lanes as Hopper, GeForce cards hardly any for FP64.
     const double mhz = clock_mhz(device);
     const double scaled_us = kernel.step_us * 1980 / mhz * (device.cc() <= 80 ? 2 : 1);
@@ -56,13 +59,14 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy_us =
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
-    const double memory_us = (m + n) * k * batch * kernel.element_bytes / memory_rate(device);
+    const double bytes = (m + n) * k * kernel.element_bytes + m * n * size_of(problem->d.dtype);
+    const double memory_us = bytes * batch / memory_rate(device);
     // Where the two are alike, neither hides all of the other.
     double total =
         kFewRowsLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us));
     if (splits > 1) {
-        const double bytes = 2 * m * n * batch * splits * kernel.accumulator_bytes;
-        total += kReduceUs + bytes / kReduceBytesPerUs;
+        const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
+        total += kAddUs + sums / kReduceBytesPerUs;
     }
     return total;
 }
@@ -72,8 +76,16 @@ inline Schedule few_rows_schedule(const FewRowsCost& kernel, const ValidProblem&
                                   const DeviceProperties& device) {
     const SplitLimits limits = {divide_up(problem->k, kernel.block_k), 1, kMaxParts,
                                 kernel.accumulator_bytes};
-    return cheapest_split(problem, limits,
-                          [&](int parts) { return few_rows_us(kernel, problem, device, parts); });
+    Schedule schedule = cheapest_split(
+        problem, limits, [&](int parts) { return few_rows_us(kernel, problem, device, parts); });
+    if (schedule.split_k > 1) {
+        const std::int64_t slots = divide_up(problem->m, kernel.rows) *
+                                   divide_up(problem->n, kernel.cols) * problem.batch_count() *
+                                   schedule.split_k;
+        schedule.workspace_bytes = static_cast<std::size_t>(
+            flag_bytes(slots) + slots * kernel.rows * kernel.cols * kernel.accumulator_bytes);
+    }
+    return schedule;
 }
 
 }  // namespace tcgemm::simt

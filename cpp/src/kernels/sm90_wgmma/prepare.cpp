@@ -1,25 +1,13 @@
 // From a product to the parameters of a launch: tensor maps, order of tiles, parts of K.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 
 #include "core/math.hpp"
 #include "core/runtime.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/split_k/epoch.hpp"
 
 namespace tcgemm::sm90_wgmma {
 namespace {
-
-constexpr std::int64_t kFlagsAlignment = 256;  // bytes
-
-// Differs from launch to launch, and from what a workspace may hold otherwise.
-std::uint64_t next_epoch() {
-    static std::atomic<std::uint64_t> counter{
-        static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count())};
-    std::uint64_t x = counter.fetch_add(1, std::memory_order_relaxed) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    return (x ^ (x >> 27)) | 1;
-}
 
 // One map dimension for each batch dimension; broadcast ones have extent 1 and a mask of 0.
 void add_batch(const GemmArgs& args, const MatrixView& view, runtime::TensorMapShape& shape,
@@ -261,8 +249,7 @@ SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule&
     SplitLayout layout;
     layout.share_pieces = static_cast<int>(share);
     layout.shares = static_cast<int>(divide_up(pieces, share));
-    layout.flag_bytes =
-        static_cast<std::size_t>(round_up(slots * layout.shares * 8, kFlagsAlignment));
+    layout.flag_bytes = static_cast<std::size_t>(flag_bytes(slots * layout.shares));
     layout.bytes = layout.flag_bytes + static_cast<std::size_t>(slots * tile_bytes);
     return layout;
 }

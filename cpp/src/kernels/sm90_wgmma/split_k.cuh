@@ -2,6 +2,7 @@
 // parts, all within one launch.
 #pragma once
 
+#include "kernels/device/ptx/flag.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 

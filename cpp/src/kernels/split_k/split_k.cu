@@ -43,6 +43,7 @@ __global__ void __launch_bounds__(kThreads)
                 for (int i = 0; i < kVector; ++i) sum[i] += value.element[i];
             }
         } else {  // nothing was written behind the last column
+#pragma unroll 8
             for (int p = 0; p < split_k; ++p) {
 #pragma unroll
                 for (int i = 0; i < kVector; ++i) {

@@ -13,6 +13,11 @@ struct KSplit {
     int split_k = 1;
     std::int64_t k_per_split = 0;  // a multiple of block_k
     std::int64_t d_stride = 0;
+    std::uint64_t epoch = 0;  // of a launch that adds up the parts itself
+
+    KSplit() = default;
+    KSplit(std::int64_t k, int parts, int block_k)
+        : split_k(parts), k_per_split(divide_up(divide_up(k, block_k), parts) * block_k) {}
 };
 
 // What the sums of operands of a dtype are kept in.
@@ -39,9 +44,7 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
 template <class Launch>
 void launch_split(const GemmArgs& args, int split_k, int block_k, DType sums, StreamView stream,
                   const char* kernel_name, const Launch& launch) {
-    KSplit split;
-    split.split_k = split_k;
-    split.k_per_split = divide_up(divide_up(args.k, block_k), split_k) * block_k;
+    KSplit split(args.k, split_k, block_k);
     if (split_k == 1) return launch(args, split);
     const Partials partials(args, sums);
     split.d_stride = partials.d_stride;

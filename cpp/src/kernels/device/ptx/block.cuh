@@ -88,15 +88,6 @@ __device__ __forceinline__ void store_shared(std::uint32_t address, const T& val
     }
 }
 
-__device__ __forceinline__ void store_release(std::uint64_t* address, std::uint64_t value) {
-    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(address), "l"(value) : "memory");
-}
-__device__ __forceinline__ std::uint64_t load_acquire(const std::uint64_t* address) {
-    std::uint64_t value;
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
-    return value;
-}
-
 // Four 8 x 8 matrices of 16-bit elements between the registers of a warp (each lane holds two
 // neighbours of each) and shared memory; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void load_matrices(std::uint32_t shared, std::uint32_t (&r)[4]) {
