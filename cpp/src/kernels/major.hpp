@@ -9,11 +9,12 @@ namespace tcgemm {
 
 enum class Major { k, mn };  // k, or the other one: m of A, n of B
 
-// Of operands that vectors of 16 bytes can be loaded from. Where both have unit stride, it is the
-// one whose neighbours start where a vector may.
+// Of operands that vectors of 16 bytes, or elements of 8, can be loaded from. Where both have unit
+// stride, it is the one whose neighbours start where a vector may.
 inline bool has_unit_columns(const MatrixView& view, std::int64_t rows) {
-    const std::int64_t vector = 16 / size_of(view.dtype);  // elements
-    return view.col_stride == 1 && (rows == 1 || view.row_stride % vector == 0);
+    const int item = size_of(view.dtype);
+    const bool steps = item == 8 ? view.row_stride != 1 : view.row_stride * item % 16 == 0;
+    return view.col_stride == 1 && (rows == 1 || steps);
 }
 inline Major major_of_a(const GemmArgs& args) {
     return has_unit_columns(args.a, args.m) ? Major::k : Major::mn;

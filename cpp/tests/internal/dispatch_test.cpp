@@ -289,16 +289,13 @@ TEST(few_rows_of_what_others_pack_go_to_cuda_cores) {
         const auto is_tensor = [&](const GemmProblem& problem, const Forced& forced = {}) {
             return choose(problem, forced).rfind("simt", 0) != 0;
         };
-        for (const DType dtype : {DType::f16, DType::bf16, DType::f64}) {
+        for (const DType dtype : {DType::f16, DType::bf16}) {
             GemmProblem odd = square(8191, dtype);
             CHECK(is_tensor(odd));
-            const std::string kernel = std::string("simt_") + (dtype == DType::f16    ? "f16"
-                                                               : dtype == DType::bf16 ? "bf16"
-                                                                                      : "f64");
+            const std::string kernel = dtype == DType::f16 ? "simt_f16" : "simt_bf16";
             odd.m = 1;
-            CHECK_EQ(choose(odd), kernel + (dtype == DType::f64 ? "_8x32x256" : "_1x32x256"));
-            CHECK(is_tensor(odd,
-                            {major == 9 && dtype != DType::f64 ? "sm90_wgmma" : "sm80_mma", ""}));
+            CHECK_EQ(choose(odd), kernel + "_1x32x256");
+            CHECK(is_tensor(odd, {major == 9 ? "sm90_wgmma" : "sm80_mma", ""}));
             odd.m = 128;
             CHECK(is_tensor(odd));
             odd.m = 8191;
@@ -309,7 +306,7 @@ TEST(few_rows_of_what_others_pack_go_to_cuda_cores) {
             CHECK(is_tensor(odd));
             GemmProblem whole = square(8192, dtype);
             whole.m = 1;
-            if (dtype != DType::f64) CHECK(is_tensor(whole));
+            CHECK(is_tensor(whole));
         }
         GemmProblem rounded = square(8191, DType::f32);
         rounded.precision = Precision::tf32;
@@ -317,6 +314,29 @@ TEST(few_rows_of_what_others_pack_go_to_cuda_cores) {
         rounded.m = 3;
         CHECK_EQ(choose(rounded), std::string("simt_tf32_8x32x256"));
     }
+}
+
+// Its elements are as large as the smallest piece that is copied without registers.
+TEST(float64_of_odd_strides_is_not_packed) {
+    DeviceProperties h200 = gpu(9, 0);
+    if (!runs_on(build_info().architectures, h200.cc())) return;
+    h200.sm_count = 132;
+    h200.shared_memory_per_block = 227 << 10;
+    h200.clock_khz = 1980000;
+    h200.memory_gb_per_s = 4802;
+    const auto choose = [&](std::int64_t m, std::int64_t size) {
+        GemmProblem problem = square(size, DType::f64);
+        problem.m = m;
+        for (Operand* const operand : {&problem.a, &problem.b, &problem.c, &problem.d}) {
+            operand->alignment = 16;
+        }
+        const Choice choice = select(ValidProblem::check(problem), h200, {});
+        return std::string(choice.kernel->name);
+    };
+    CHECK_EQ(choose(1, 8191), std::string("simt_f64_8x32x256"));
+    CHECK_EQ(choose(39, 4097), std::string("sm80_mma_f64_unaligned_64x64x16"));
+    CHECK_EQ(choose(4097, 4097), std::string("sm80_mma_f64_unaligned_128x128x16"));
+    CHECK_EQ(choose(4096, 4096), std::string("sm80_mma_f64_128x128x16"));
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {

@@ -100,7 +100,8 @@ TEST(rows_of_int8_and_float32_alone_ask_for_contiguous_k) {
             CHECK(!row->needs.rounds_to_tf32);
             CHECK_EQ(row->needs.halves(),
                      mode.dtype == DType::f32 && mode.precision != Precision::tf32);
-            CHECK_EQ(row->needs.vector_bytes, 16);
+            const bool any = std::string(row->name).find("_unaligned_") != std::string::npos;
+            CHECK_EQ(row->needs.vector_bytes, any ? 8 : 16);
         }
     }
 }

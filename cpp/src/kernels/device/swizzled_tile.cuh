@@ -30,9 +30,11 @@ struct SwizzledTile {
 // its columns. Chunks outside the matrix are not copied: what the tile holds there is undefined. A
 // chunk that the last column cuts is copied whole (16 aligned bytes that hold one of our elements
 // lie within one allocation). Where undefined elements would be summed up, copy_part() puts zeros.
+// kUnaligned: chunks begin at any multiple of 8 bytes, and are copied as two elements of as many.
 // kAddressEach: an address made for each copy has to wait until the copy before has read its own
 // out of the same registers, so that each has registers of its own where sums leave them.
-template <class Tile, class Element, bool kAlongRows, int kThreads, bool kAddressEach>
+template <class Tile, class Element, bool kAlongRows, int kThreads, bool kUnaligned,
+          bool kAddressEach>
 class AsyncTileLoader {
     static constexpr int kVector = 16 / sizeof(Element);
     static constexpr int kCols = Tile::kRowBytes / sizeof(Element);
@@ -40,12 +42,16 @@ class AsyncTileLoader {
     static_assert(kThreads % Tile::kChunks == 0 && Tile::kRows % kRowStep == 0);
     static_assert(kRowStep % (sizeof(Element) == 8 ? 4 : 8) == 0,
                   "a thread's chunks have the same place in their rows");
+    static_assert(!kUnaligned || sizeof(Element) == 8);
+    static constexpr int kSecond = 16;  // bits of inside_ of the second elements of chunks
 
    public:
     static constexpr int kVectors = Tile::kRows / kRowStep;  // a thread
+    static_assert(kVectors <= kSecond);
 
     // `matrix` is element (0, 0) of the first tile; its rows are `ld` elements apart and start at
-    // multiples of 16 bytes. Across k, `across` rows (columns) of a tile lie within the matrix.
+    // multiples of 16 bytes, or kUnaligned. Across k, `across` rows (columns) of a tile lie within
+    // the matrix.
     __device__ AsyncTileLoader(const Element* matrix, std::int64_t ld, int across)
         : target_(ptx::opaque(Tile::offset(row(), threadIdx.x % Tile::kChunks))),
           row_step_(kRowStep * ld) {
@@ -56,6 +62,7 @@ class AsyncTileLoader {
             }
             inside_ |= ((kAlongRows ? col() : row() + v * kRowStep) < across) << v;
         }
+        if (kUnaligned && (!kAlongRows || col() + 1 < across)) inside_ |= inside_ << kSecond;
         inside_ = ptx::opaque(inside_);
     }
 
@@ -66,7 +73,12 @@ class AsyncTileLoader {
 
     // Starts the copy of the thread's v-th chunk to the tile at `shared`.
     __device__ __forceinline__ void copy(std::uint32_t shared, int v) const {
-        ptx::copy_async(target(shared, v), source(v), active_ & 1u << v);
+        if constexpr (kUnaligned) {
+            ptx::copy_async_two(target(shared, v), source(v), active_ & 1u << v,
+                                active_ & 1u << kSecond << v);
+        } else {
+            ptx::copy_async(target(shared, v), source(v), active_ & 1u << v);
+        }
     }
 
     // Starts the copy of a tile of which only `k` exist, with zeros behind them.
@@ -76,7 +88,14 @@ class AsyncTileLoader {
             const int elements = kAlongRows ? (row() + v * kRowStep < k ? kVector : 0)
                                             : min(max(k - col(), 0), kVector);
             const int bytes = elements * static_cast<int>(sizeof(Element));
-            ptx::copy_async_part(target(shared, v), source(v), inside_ >> v & 1 ? bytes : 0);
+            const auto is_inside = [&](int bit) { return (inside_ & 1u << bit << v) != 0; };
+            if constexpr (kUnaligned) {
+                ptx::copy_async_two_or_zeros(target(shared, v), source(v),
+                                             is_inside(0) && bytes > 0,
+                                             is_inside(kSecond) && bytes > 8);
+            } else {
+                ptx::copy_async_part(target(shared, v), source(v), is_inside(0) ? bytes : 0);
+            }
         }
     }
 

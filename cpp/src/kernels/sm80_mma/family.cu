@@ -15,7 +15,7 @@ constexpr int kBandRows = 1024;  // see launch_tiles()
 
 template <class Element>
 constexpr DType dtype_of() {
-    if (std::is_same_v<Element, double>) return DType::f64;
+    if (sizeof(Element) == 8) return DType::f64;
     if (std::is_same_v<Element, std::int8_t>) return DType::i8;
     if (std::is_same_v<Element, __half>) return DType::f16;
     if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
@@ -88,7 +88,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
 template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
-    needs.vector_bytes = 16;
+    needs.vector_bytes = Row::unaligned ? 8 : 16;
     needs.fp8 = Row::fp8;
     needs.k_major_a = needs.k_major_b = !Row::any_major;
     needs.halves_block = Row::halves ? kHalvesBlock : 0;

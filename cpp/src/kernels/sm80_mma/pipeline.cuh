@@ -52,8 +52,8 @@ class CopyRing {
     static constexpr TileConfig tile = Policy::tile;
     static_assert(kAhead >= 2 && kAhead < Policy::kStages);
     template <class Tile, class Element, Major major>
-    using Loader =
-        device::AsyncTileLoader<Tile, Element, major == Major::mn, tile.threads, kAddressEach>;
+    using Loader = device::AsyncTileLoader<Tile, Element, major == Major::mn, tile.threads,
+                                           Policy::kUnaligned, kAddressEach>;
     using LoaderA = Loader<typename S::TileA, ElementA, Policy::a_major>;
     using LoaderB = Loader<typename S::TileB, ElementB, Policy::b_major>;
 

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "kernels/device/f32_halves.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/major.hpp"
 
@@ -16,11 +17,30 @@ inline constexpr int kFp8Cc = 89;  // from this compute capability on mma.sync m
 // and as many low ones: one k-block.
 inline constexpr int kHalvesBlock = 32;
 
+// float64 that vectors of 16 bytes cannot be loaded from: each element is copied by itself.
+struct UnalignedF64 {
+    double value;
+};
+
+// What a kernel multiplies for an element of a row's.
+template <class Element>
+struct Multiplied {
+    using Type = Element;
+};
+template <>
+struct Multiplied<device::F32Halves> {
+    using Type = __half;
+};
+template <>
+struct Multiplied<UnalignedF64> {
+    using Type = double;
+};
+
 template <class Row, Major A, Major B>
 struct Policy {
-    static constexpr bool kHalves = Row::halves;
-    using ElementA = std::conditional_t<kHalves, __half, typename Row::ElementA>;
-    using ElementB = std::conditional_t<kHalves, __half, typename Row::ElementB>;
+    static constexpr bool kHalves = Row::halves, kUnaligned = Row::unaligned;
+    using ElementA = typename Multiplied<typename Row::ElementA>::Type;
+    using ElementB = typename Multiplied<typename Row::ElementB>::Type;
     using Accumulator = typename Row::Accumulator;
     static constexpr TileConfig tile = Row::tile;
     static constexpr int kStages = Row::stages;  // k-blocks in shared memory

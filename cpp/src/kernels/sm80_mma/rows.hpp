@@ -32,7 +32,9 @@ namespace tcgemm::sm80_mma {
     TCGEMM_SM80_MMA_TILES(ROW, bf16, __nv_bfloat16)                                                         \
     ROW(f16_acc16_256x128x32, __half, __half, __half, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)      \
     ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 5, 1, 1.055, 5.0, 1.06, 1.06)           \
-    ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)
+    ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)                  \
+    ROW(f64_unaligned_128x128x16, UnalignedF64, UnalignedF64, double, false, 128, 128, 16, 64, 32, 5, 1, 1.09, 5.0, 1.06, 1.06) \
+    ROW(f64_unaligned_64x64x16, UnalignedF64, UnalignedF64, double, false, 64, 64, 16, 32, 32, 4, 3, 0.36, 2.5, 0.5, 0.6)
 // With contiguous k: ldmatrix transposes elements of 16 bits only.
 #define TCGEMM_SM80_MMA_K_MAJOR_ROWS(ROW)                                                                   \
     ROW(i8_256x128x128, std::int8_t, std::int8_t, std::int32_t, false, 256, 128, 128, 64, 64, 3, 1, 1.02, 5.0, 0.75, 0.95) \
@@ -71,6 +73,7 @@ namespace tcgemm::sm80_mma {
                                             warp_n,  block_m / warp_m * (block_n / warp_n) * 32}; \
         static constexpr bool promoted = promotes;                                                \
         static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                      \
+        static constexpr bool unaligned = std::is_same_v<A, UnalignedF64>;                        \
         static constexpr bool fp8 = device::kIsFp8<A>;                                            \
         static constexpr int least_cc = fp8 ? kFp8Cc : 80;                                        \
         /* The others take contiguous k only. */                                                  \

@@ -40,6 +40,30 @@ __device__ __forceinline__ void copy_async_through_l1(std::uint32_t shared, cons
         : "memory");
 }
 
+// The same of two elements of 8 bytes, each where its own is not 0. Aligned to 8 bytes.
+__device__ __forceinline__ void copy_async_two(std::uint32_t shared, const void* address,
+                                               unsigned first, unsigned second) {
+    asm volatile(
+        "{\n"
+        "  .reg .pred first, second;\n"
+        "  setp.ne.b32 first, %2, 0;\n"
+        "  setp.ne.b32 second, %3, 0;\n"
+        "  @first cp.async.ca.shared.global [%0], [%1], 8;\n"
+        "  @second cp.async.ca.shared.global [%0+8], [%1+8], 8;\n"
+        "}\n" ::"r"(shared),
+        "l"(address), "r"(first), "r"(second)
+        : "memory");
+}
+// The same, with zeros where its own is 0.
+__device__ __forceinline__ void copy_async_two_or_zeros(std::uint32_t shared, const void* address,
+                                                        bool first, bool second) {
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 8, %2;\n"
+        "cp.async.ca.shared.global [%0+8], [%1+8], 8, %3;\n" ::"r"(shared),
+        "l"(address), "r"(first ? 8 : 0), "r"(second ? 8 : 0)
+        : "memory");
+}
+
 // 4 bytes, aligned to as many.
 __device__ __forceinline__ void copy_async_4(std::uint32_t shared, const void* address) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(address) : "memory");
