@@ -28,8 +28,10 @@ struct TileCost {
 // few rows beside them: the choice takes 1 % longer than the best in geometric mean, 16 % at worst.
 // Cycles of an SM.
 inline constexpr double kLatencyCycles = 1350;  // a k-tile takes no less and its multiplication
-inline constexpr double kBlockCycles = 4300;    // launch and first loads of a wave of blocks
+inline constexpr double kBlockCycles = 5000;    // launch and first loads of a wave of blocks
+inline constexpr double kPlaceCycles = 0.25;    // of an output in a tile, whether D has it or not
 inline constexpr double kOutputCycles = 0.25;   // to store an output
+inline constexpr double kAcrossD = 3;           // of that, where tiles lie across D's rows
 inline constexpr double kReduceCycles = 8000;   // a second launch
 inline constexpr double kBytesPerCycle = 24;    // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;      // of memory, for pieces of rows as long as a k-tile
@@ -55,18 +57,24 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
                           parts;
     const double k_tiles =
         static_cast<double>(divide_up(divide_up(problem->k, kernel.block_k), parts));
+    const double outputs =
+        static_cast<double>(problem->m) * static_cast<double>(problem->n) * batch;
+    const double store_cycles =
+        kPlaceCycles * kernel.block_m * kernel.block_n +
+        kOutputCycles * (problem->d.col_stride == 1 ? 1 : kAcrossD) * outputs * parts / blocks;
     // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their
     // loads, many for the multiply-add units.
     const auto wave = [&](double resident) {
         if (resident == 0) return 0.0;
         return k_tiles * std::max(resident * multiply_cycles / kernel.efficiency,
                                   kLatencyCycles + multiply_cycles) +
-               kBlockCycles + kOutputCycles * resident * kernel.block_m * kernel.block_n;
+               kBlockCycles + resident * store_cycles;
     };
     const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy = waves * wave(kernel.resident) + wave(on_sm - waves * kernel.resident);
-    const double bytes = batch * (read_bytes(problem->m, problem->a.row_stride, problem->k,
+    const double bytes = outputs * size_of(problem->d.dtype) +
+                         batch * (read_bytes(problem->m, problem->a.row_stride, problem->k,
                                              problem->a.col_stride, kernel.element_bytes) +
                                   read_bytes(problem->n, problem->b.col_stride, problem->k,
                                              problem->b.row_stride, kernel.element_bytes));
@@ -74,9 +82,8 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     // Where the two are alike, neither hides all of the other.
     double total = std::sqrt(std::hypot(busy * busy, memory * memory));
     if (parts > 1) {
-        const double outputs = static_cast<double>(problem->m) * static_cast<double>(problem->n);
-        total += kReduceCycles +
-                 2 * outputs * batch * kernel.accumulator_bytes * parts / (kBytesPerCycle * sms);
+        total +=
+            kReduceCycles + 2 * outputs * kernel.accumulator_bytes * parts / (kBytesPerCycle * sms);
     }
     return total / clock_mhz(device);
 }

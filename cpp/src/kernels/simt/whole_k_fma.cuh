@@ -18,7 +18,7 @@ struct WholeKFma {
     static constexpr const char* name = "simt whole_k_kernel";  // in errors
     static constexpr int kWarpTile = kTile < 32 ? kTile : 32;
     static constexpr whole_k::Shape kShape = {
-        kTile, kWarpTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 4, 1, 128};
+        kTile, kWarpTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 5.2, 1, 128};
     static constexpr int kRows = kWarpTile / 8, kVectors = kWarpTile / 16;
 
     using Vector = device::Vector<float, 4>;

@@ -23,7 +23,10 @@ struct WholeKMma {
     static constexpr int kItem = sizeof(Element), kWarpTile = kTile < 32 ? kTile : 32;
     // By the registers of a thread.
     static constexpr int kWarpsPerSm = kItem == 8 ? (kTile < 32 ? 16 : 8) : kTile < 32 ? 28 : 16;
-    static constexpr double kStepCycles = kItem == 1 ? 16.5 : kItem == 2 ? 8 : kItem == 4 ? 5 : 14;
+    static constexpr double kStepCycles = kItem == 1   ? 21.5
+                                          : kItem == 2 ? 10.4
+                                          : kItem == 4 ? 6.5
+                                                       : 18;
     static constexpr whole_k::Shape kShape = {
         kTile,       kWarpTile, kItem, sizeof(Acc), kTile > 32 ? kWarpsPerSm / 4 : kWarpsPerSm,
         kStepCycles, Mma::kK,   0};

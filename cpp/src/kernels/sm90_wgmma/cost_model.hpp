@@ -11,12 +11,13 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// Measured on an H200 (schedule_bench).
-// Of memory, where rows lie megabytes apart, to an SM that has one block and reads more than its
-// ring holds. And to one that has two, of what their rings do not hold at once.
+// Measured on an H200 (schedule_bench); what small products and splits cost besides was fitted to
+// all kernels of 1,200 random products on an H100. Of memory, where rows lie megabytes apart, to an
+// SM that has one block and reads more than its ring holds. And to one that has two, of what their
+// rings do not hold at once.
 inline constexpr double kAloneBytesPerUs = 7.25e4, kSharedBytesPerUs = 3.2e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
-inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 5.2e4;
+inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 4.6e4;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
 // much longer a k-block takes then at least.
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
@@ -24,30 +25,29 @@ inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
 inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
 // Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
-inline constexpr double kHotRowUs = 4.5e-3, kHotCrossingRowUs = 9e-3;
+inline constexpr double kHotRowUs = 6.7e-3, kHotCrossingRowUs = 2.1e-2;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
-inline constexpr double kIdle = 0.35;  // of that time, as long again as idle slots could take
+inline constexpr double kIdle = 0.25;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
 // Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
 inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
-inline constexpr double kSplitUs = 2.1, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
+inline constexpr double kSplitUs = 0.8, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
 inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
 // And where the next launch, whose blocks begin all at once, has no SMs to make ready on meanwhile.
 inline constexpr double kNoRoomUs = 0.6;
 // In a cluster: besides, an element of a warpgroup, and of the time of k-blocks.
-inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
+inline constexpr double kMeetUs = 0.9, kSendUs = 2e-4, kTwoParts = 1.08;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
-inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
-inline constexpr double kRowsUs = 1.7;  // each 64 rows of 512 bytes of a warpgroup
+inline constexpr double kCutUs = 0.5;    // of one whose last box is cut, of rows with contiguous k
+inline constexpr double kRowsUs = 1.45;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-inline constexpr double kPackPasses = 2.0;  // over an operand that is packed
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
@@ -293,10 +293,15 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
     }
-    const double packed = (forms.packs_a ? a_bytes : 0) + (forms.packs_b ? b_bytes : 0);
+    // Read and written.
+    const auto packed_bytes = [&](bool packs, double its_bytes, DType given) {
+        return packs ? its_bytes * (1 + size_of(given) / item) : 0;
+    };
     schedule.cost_us +=
         row.halves ? halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device)
-                   : packing_pass_us(packed * kPackPasses, device);
+                   : packing_pass_us(packed_bytes(forms.packs_a, a_bytes, problem->a.dtype) +
+                                         packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
+                                     device);
     // Partial sums are of whole tiles.
     const TileConfig& whole = of_whole_tiles.tile;
     const double sums = static_cast<double>(whole.block_m) * whole.block_n;

@@ -20,10 +20,10 @@ namespace tcgemm::sm90_wgmma {
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
     ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
     ROW(type##_192x192, T, T, float, false, 192, 192, 3, false, 1, 3.9, 0.70, 0.77, 2.5)               \
-    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.365, 0.6)             \
-    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.18, 0.245, 0.7)              \
-    ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.33, 0.75)                   \
-    ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 2.4, 0.13, 0.18, 0.35)                 \
+    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.1, 0.31, 0.365, 0.6)             \
+    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.18, 0.295, 0.7)              \
+    ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.4, 0.86)                    \
+    ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 1.8, 0.13, 0.21, 0.35)                 \
     ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
     ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.3, 0.26, 0.5, 0.9)
 // 16-bit elements, in all layouts, with K split where that pays.
@@ -45,12 +45,12 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
     ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
-    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7) \
+    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 3.2, 0.2, 0.245, 1.0) \
     ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)
 // With A of any layout, and a B with contiguous k.
 #define TCGEMM_SM90_WGMMA_ANY_A_ROWS(ROW)                                                              \
-    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)           \
-    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.245, 0.7)
+    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 4.4, 0.65, 0.685, 2.0)           \
+    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.7, 0.2, 0.245, 1.0)
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \

@@ -118,11 +118,12 @@ constexpr OperandNeeds needs(const Shape& kernel) {
     return needs;
 }
 
-// Fitted to 240 times of 14 kernels and 80 products on an H100: 13 % from them in the mean. Cycles
-// of an SM, for each warp of a tile: in any case, a vector of each lane, and a store of D.
-inline constexpr double kLaunchUs = 2.9;
-inline constexpr double kTileCycles = 100, kVectorCycles = 27.5, kStoreCycles = 12.5;
-inline constexpr double kBusyWarps = 9.7;  // keep an SM busy
+// Fitted to 1,300 times of 14 kernels and 700 random products on an H100. Cycles of an SM, for each
+// warp of a tile: in any case, a vector of each lane, and a store of D.
+inline constexpr double kLaunchUs = 1.9;
+inline constexpr double kTileCycles = 113, kVectorCycles = 31, kStoreCycles = 12.5;
+// So many warps keep an SM busy, of as many as it holds; and of those that there are.
+inline constexpr double kBusyWarps = 9.7, kLoneWarps = 6.4;
 
 inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
                          const DeviceProperties& device) {
@@ -164,17 +165,18 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
     const double resident =
         static_cast<double>(blocks_on_sm(stage_bytes(a, b, kernel), kernel, device)) *
         kernel.warps();
-    const double issue_cycles = kernel.warps() *
-                                (kTileCycles + kVectorCycles * static_cast<double>(vectors) +
-                                 k_cycles + kStoreCycles * static_cast<double>(stores)) *
-                                std::max(1.0, kBusyWarps / resident);
+    const double on_sm = std::ceil(tiles / std::max(device.sm_count, 1));
+    const double issue_cycles =
+        kernel.warps() *
+        (kTileCycles + kVectorCycles * static_cast<double>(vectors) + k_cycles +
+         kStoreCycles * static_cast<double>(stores)) *
+        std::max({1.0, kBusyWarps / resident, kLoneWarps / (on_sm * kernel.warps())});
     // Older tensor cores are slower, and so are FP64 units of GeForce cards.
     const double rate = kernel.sm80_flop_rate > 0
                             ? kernel.sm80_flop_rate * (device.cc() <= 80 ? 1 : 2)
                             : tensor_rate(device.cc(), problem.compute_dtype());
     const double flop = 2.0 * kernel.tile * kernel.tile * static_cast<double>(problem->k);
-    const double busy_us = std::ceil(tiles / std::max(device.sm_count, 1)) *
-                           std::max(issue_cycles, flop / rate) / clock_mhz(device);
+    const double busy_us = on_sm * std::max(issue_cycles, flop / rate) / clock_mhz(device);
 
     const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols, int item) {
         double all = static_cast<double>(rows) * static_cast<double>(cols) * item;
