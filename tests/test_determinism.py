@@ -20,7 +20,7 @@ from harness import (
     data,
     wide,
 )
-from harness.memory import Guarded
+from harness.memory import Workspace
 
 LONG_CHAIN = (9, 16, 23040)  # few outputs, long K: where a kernel would split it
 RUNS = 100
@@ -183,7 +183,7 @@ def test_d07_workspace_poison(lab, rng):
         assert plan.kernel.startswith(lab.family)
         size = plan.workspace_bytes
         used += size
-        memory = workspace(lab, size)
+        memory = Workspace(size, on_gpu=lab.on_gpu)
         results = []
         for poison in (0x00, 0xFF, 0x7F, None):
             if poison is not None:
@@ -200,29 +200,9 @@ def test_d07_workspace_poison(lab, rng):
             if lab.on_gpu:
                 cuda.synchronize()
             results.append(out.read("out"))
-            assert memory.guards_untouched()
+            memory.check_guards()
         assert all((bits_of(r) == bits_of(results[0])).all() for r in results)
         assert np.isfinite(wide(results[0])).all()
     assert used > 0 or lab.family not in SIXTEEN_BIT_FAMILIES, (
         "no case of this test used a workspace"
     )
-
-
-class workspace:  # noqa: N801 - reads as a noun where it is used
-    """`size` bytes aligned to 256, between guards."""
-
-    def __init__(self, lab, size):
-        from harness.formats import FORMATS
-
-        self._size = size
-        self._guarded = Guarded(
-            (1, -(-size // 4)), FORMATS["int32"], Layout(), on_gpu=lab.on_gpu, is_output=True
-        )
-        self.address = self._guarded.address
-
-    def fill(self, byte):
-        self._guarded.overwrite(byte)
-
-    def guards_untouched(self):
-        self._guarded.read("workspace")
-        return True

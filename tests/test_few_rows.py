@@ -5,7 +5,20 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, families, round_to
+from harness import (
+    COL,
+    MODES,
+    Lab,
+    Layout,
+    bits_of,
+    c_api,
+    cuda,
+    data,
+    families,
+    round_to,
+    wide,
+)
+from harness.memory import Workspace
 
 pytestmark = pytest.mark.gpu
 MODES_OF = {"f32": "fp32", "tf32": "tf32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
@@ -101,6 +114,33 @@ def test_positive_data_of_long_k_keeps_the_gate(kernel):
         a, b = data.positive(rng, mode, (m, k), (k, n))
         for layout in (ODD, ODD_COL):
             check(kernel, a, b, expect="gate", layouts={"b": layout})
+
+
+def test_the_workspace_holds_all_parts(kernel):
+    """Tiles of 16-bit elements have 32 or 64 columns, as packing leaves the large operand."""
+    mode = mode_of(kernel)
+    if mode.precision is not None:
+        pytest.skip("with another precision the same")
+    lab, (m, n, k) = Lab(tcgemm, "simt"), (200, 1, 5000)
+    a, b, _ = operands(mode, m, n, k)
+    expected = round_to(wide(a) @ wide(b), mode.operand)
+    for layout in (Layout(), COL, ODD, ODD_COL, STEP, REVERSED):
+        problem = c_api.problem(m, n, k, mode.operand)
+        placed = lab.place(a, layout), lab.place(b)
+        for operand, given in zip((problem.a, problem.b), placed, strict=True):
+            operand.row_stride, operand.col_stride = given.strides
+            operand.alignment = a.dtype.itemsize
+        plan = c_api.Plan(problem, 0)
+        assert plan.status == "ok", c_api.last_error()
+        assert plan.kernel == kernel
+        memory = Workspace(plan.workspace_bytes, on_gpu=True)
+        out = lab.place_output((m, n), mode.operand)
+        pointers = [placed[0].address, placed[1].address, None, out.address]
+        of_workspace = {"workspace": memory.address, "workspace_bytes": plan.workspace_bytes}
+        assert plan.run(*pointers, **of_workspace) == "ok", c_api.last_error()
+        cuda.synchronize()
+        memory.check_guards()
+        assert (bits_of(out.read("out")) == bits_of(expected)).all(), layout
 
 
 def test_tf32_rounds_its_operands(kernel):

@@ -10,7 +10,7 @@ import tcgemm
 from tcgemm.__main__ import main
 
 README = Path(__file__).parents[1] / "README.md"
-RELEASED = {"70", "75", "80", "86", "89", "90", "90a", "90-virtual"}  # architectures of the wheel
+RELEASED = {"70", "75", "80", "89", "90", "90a", "90-virtual"}  # architectures of the wheel
 
 
 def test_the_python_example_runs(monkeypatch):

@@ -19,7 +19,12 @@ def integers(shape, seed):
 # tile waits for those before: few tiles, and more parts than a part of the GPU holds at once.
 PRODUCTS = pytest.mark.parametrize(
     ("m", "k", "n", "dtype"),
-    [(128, 65536, 128, "float16"), (3, 65536, 40, "float64"), (7, 8192, 1001, "float64")],
+    [
+        (128, 65536, 128, "float16"),
+        (1, 65536, 40, "float32"),
+        (3, 65536, 40, "float64"),
+        (7, 8192, 1001, "float64"),
+    ],
 )
 
 

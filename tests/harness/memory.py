@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from .cuda import DeviceMemory
 from .dlpack import CPU, CUDA, RawArray
-from .formats import Array, Format
+from .formats import FORMATS, Array, Format
 from .layout import Layout, place
 
 ALIGNMENT = 256  # bytes; what the library's own buffers have
@@ -46,7 +46,7 @@ class Guarded:
         band = -(-band // ALIGNMENT) * ALIGNMENT
         self.shape, self.format, self.is_output = shape, fmt, is_output
         self._first = band + layout.offset + where.first
-        self._strides = where.strides
+        self.strides = where.strides
         image = aligned_empty(band + layout.offset + where.extent + band, fmt.numpy)
         # `filler` instead of the NaN payload: what lies around must not matter.
         image.view(fmt.bits)[:] = fmt.nan if filler is None else filler
@@ -70,7 +70,7 @@ class Guarded:
                 self.address,
                 fmt,
                 shape,
-                self._strides,
+                self.strides,
                 (CUDA if on_gpu else CPU, 0),
             )
             if on_gpu or raw
@@ -84,7 +84,7 @@ class Guarded:
         view = as_strided(
             image.view(self.format.bits)[self._first :],
             self.shape,
-            [stride * size for stride in self._strides],
+            [stride * size for stride in self.strides],
             writeable=True,
         )
         return view if image.dtype == self.format.bits else view.view(image.dtype)
@@ -102,7 +102,7 @@ class Guarded:
         if self.is_output:
             # What the view covers may change; a bit mask of the image says which that is.
             covered = np.zeros(changed.size, bool)
-            as_strided(covered[self._first :], self.shape, self._strides)[...] = True
+            as_strided(covered[self._first :], self.shape, self.strides)[...] = True
             outside = changed & ~covered
         else:
             outside = changed
@@ -139,3 +139,19 @@ class Guarded:
         return int(
             np.count_nonzero(np.ascontiguousarray(values).view(self.format.bits) == self.format.nan)
         )
+
+
+class Workspace:
+    """`size` bytes aligned to 256, between guards."""
+
+    def __init__(self, size: int, *, on_gpu: bool) -> None:
+        words = (1, max(-(-size // 4), 1))
+        self._guarded = Guarded(words, FORMATS["int32"], Layout(), on_gpu=on_gpu, is_output=True)
+        self.address = self._guarded.address
+
+    def fill(self, byte: int) -> None:
+        self._guarded.overwrite(byte)
+
+    def check_guards(self) -> None:
+        """Raises AssertionError where one was hit."""
+        self._guarded.read("workspace")

@@ -41,9 +41,13 @@ TEST(k_is_split_where_columns_leave_multiprocessors_idle) {
     CHECK_EQ(schedule(1, 50257, 768).split_k, 1);
     const Schedule split = schedule(3, 255, 20000);
     CHECK(split.split_k >= 8);
-    // Flags, and sums of whole tiles: see PartsOfK.
-    const std::size_t slots = std::size_t(split.split_k) * 8;
-    CHECK_EQ(split.workspace_bytes, (slots * 8 + 255) / 256 * 256 + slots * 8 * 32 * 4);
+    // Flags, and sums of whole tiles, however wide these are: see PartsOfK.
+    simt::FewRowsCost wide = kEightRows;
+    wide.cols = 64;
+    for (const Schedule& its : {split, schedule(3, 255, 20000, wide)}) {
+        const std::size_t slots = std::size_t(its.split_k) * 8;
+        CHECK_EQ(its.workspace_bytes, (slots * 8 + 255) / 256 * 256 + slots * 8 * 32 * 4);
+    }
     CHECK_EQ(schedule(1, 64, 256).split_k, 1);
     CHECK_EQ(schedule(1, 64, 0).split_k, 1);
 }

@@ -30,7 +30,8 @@ struct SwizzledTile {
 // its columns. Chunks outside the matrix are not copied: what the tile holds there is undefined. A
 // chunk that the last column cuts is copied whole (16 aligned bytes that hold one of our elements
 // lie within one allocation). Where undefined elements would be summed up, copy_part() puts zeros.
-// kUnaligned: chunks begin at any multiple of 8 bytes, and are copied as two elements of as many.
+// kUnaligned: chunks begin at any multiple of 8 bytes, and are copied as two elements of as many,
+// each where it is within the matrix.
 // kAddressEach: an address made for each copy has to wait until the copy before has read its own
 // out of the same registers, so that each has registers of its own where sums leave them.
 template <class Tile, class Element, bool kAlongRows, int kThreads, bool kUnaligned,

@@ -248,8 +248,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         constexpr int kLanes = 32 / (kRows * kCols);  // that have the same sum
         reduce_lanes(acc);
         const int i = lane / kLanes;
-        const int place = i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols);
-        if (lane % kLanes == 0) shared.sums[0][place] = acc[0];
+        const int its = i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols);
+        if (lane % kLanes == 0) shared.sums[0][its] = acc[0];
         __syncthreads();
     } else {
 #pragma unroll
