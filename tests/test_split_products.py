@@ -36,14 +36,14 @@ def test_split_products_on_streams_at_once(m, k, n, dtype):
     a, b = integers((m, k), 1), integers((k, n), 2)
     expected = a @ b
     a, b = (place.array(x.astype(dtype), dtype) for x in (a, b))
-    assert tcgemm.plan(a, b).split_k > 1
-    sums = torch.float64 if dtype == "float64" else torch.float32
+    sums = "float64" if dtype == "float64" else "float32"
+    assert tcgemm.plan(a, b, out_dtype=sums).split_k > 1
     lanes = [torch.cuda.Stream(priority=-(i % 2)) for i in range(4)]
-    outs = [torch.empty((m, n), dtype=sums, device="cuda") for _ in lanes]
+    outs = [place.empty((m, n), sums) for _ in lanes]
     torch.cuda.synchronize()
     for _ in range(300):
         for stream, out in zip(lanes, outs, strict=True):
-            tcgemm.matmul(a, b, out=out, stream=stream)
+            tcgemm.matmul(a, b, out=out, out_dtype=sums, stream=stream)
     torch.cuda.synchronize()
     for out in outs:
         np.testing.assert_array_equal(place.to_numpy(out), expected)
@@ -55,12 +55,12 @@ def test_split_products_with_a_part_of_the_gpu(m, k, n, dtype):
     place = Place("torch", "cuda")
     stream = green_stream(sm_count=16)
     a, b = integers((m, k), 1), integers((k, n), 2)
-    sums = place.module.float64 if dtype == "float64" else place.module.float32
-    out = place.module.zeros((m, n), dtype=sums, device="cuda")
+    sums = "float64" if dtype == "float64" else "float32"
+    out = place.empty((m, n), sums)
     on_gpu = [place.array(x.astype(dtype), dtype) for x in (a, b)]
     place.module.cuda.synchronize()
     for _ in range(3):
-        tcgemm.matmul(*on_gpu, out=out, stream=stream)
+        tcgemm.matmul(*on_gpu, out=out, out_dtype=sums, stream=stream)
     cuda.call("cuStreamSynchronize", ctypes.c_void_p(stream))
     np.testing.assert_array_equal(place.to_numpy(out), a @ b)
 

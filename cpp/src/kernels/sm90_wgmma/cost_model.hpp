@@ -37,12 +37,12 @@ inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B tog
 // Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
 inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
-inline constexpr double kSplitUs = 0.8, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
+inline constexpr double kSplitUs = 1.25, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
 inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
 // And where the next launch, whose blocks begin all at once, has no SMs to make ready on meanwhile.
-inline constexpr double kNoRoomUs = 0.6;
+inline constexpr double kNoRoomUs = 1.4;
 // In a cluster: besides, an element of a warpgroup, and of the time of k-blocks.
-inline constexpr double kMeetUs = 0.9, kSendUs = 2e-4, kTwoParts = 1.08;
+inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;    // of one whose last box is cut, of rows with contiguous k
