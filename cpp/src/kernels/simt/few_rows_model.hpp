@@ -25,7 +25,7 @@ struct FewRowsCost {
 // 1,200 random products on an H100.
 inline constexpr double kFewRowsLaunchUs = 1.2;
 inline constexpr double kLeastStep = 0.7;                 // of K, however short it is
-inline constexpr double kAddUs = 1.5;                     // of parts of K, in the same launch
+inline constexpr double kAddUs = 2.0;                     // of parts of K, in the same launch
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
