@@ -109,6 +109,8 @@ def support() -> dict[str, list[dict[str, str]]]:
     built = re.findall(r"(\d+)(\d)", tcgemm.build_info()["architectures"])
     here = (device["compute_capability"] for device in tcgemm.devices())
     capabilities = {(int(major), int(minor)) for major, minor in (*built, *here)}
+    if (8, 0) in capabilities:  # code for it runs on 8.6 as well, of which there are many cards
+        capabilities.add((8, 6))
     return {
         "CPU": tcgemm.supports(None),
         **{f"{cc[0]}.{cc[1]}": tcgemm.supports(cc) for cc in sorted(capabilities)},
