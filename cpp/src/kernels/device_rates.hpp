@@ -1,6 +1,8 @@
 // How fast a device is, for the cost models.
 #pragma once
 
+#include <cmath>
+
 #include "tcgemm/device.hpp"
 
 namespace tcgemm {
@@ -14,6 +16,11 @@ inline double memory_rate(const DeviceProperties& device) {
 
 inline double clock_mhz(const DeviceProperties& device) {
     return device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
+}
+
+// Of two times that overlap: where they are alike, neither hides all of the other.
+inline double overlapped(double one, double other) {
+    return std::sqrt(std::hypot(one * one, other * other));
 }
 
 // Of a pass that packs operands and moves so many bytes, its launch included.

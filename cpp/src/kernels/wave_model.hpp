@@ -105,8 +105,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
     const double d_bytes = size_of(problem->d.dtype) * m * n * batch;
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
-    // Where the two are alike, neither hides all of the other.
-    double total = kLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us));
+    double total = kLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1)
         total += kReduceUs + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
     if (row.halves) total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device);

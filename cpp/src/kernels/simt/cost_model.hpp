@@ -79,8 +79,7 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
                                   read_bytes(problem->n, problem->b.col_stride, problem->k,
                                              problem->b.row_stride, kernel.element_bytes));
     const double memory = bytes / memory_rate(device) * clock_mhz(device);
-    // Where the two are alike, neither hides all of the other.
-    double total = std::sqrt(std::hypot(busy * busy, memory * memory));
+    double total = overlapped(busy, memory);
     if (parts > 1) {
         total +=
             kReduceCycles + 2 * outputs * kernel.accumulator_bytes * parts / (kBytesPerCycle * sms);

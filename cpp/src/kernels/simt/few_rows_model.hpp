@@ -61,9 +61,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
     const double bytes = (m + n) * k * kernel.element_bytes + m * n * size_of(problem->d.dtype);
     const double memory_us = bytes * batch / memory_rate(device);
-    // Where the two are alike, neither hides all of the other.
-    double total =
-        kFewRowsLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us));
+    double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1) {
         const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
         total += kAddUs + sums / kReduceBytesPerUs;

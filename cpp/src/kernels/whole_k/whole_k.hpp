@@ -192,9 +192,8 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
          bytes(problem->d, problem->m, problem->n, static_cast<int>(d_bytes))) /
         memory_rate(device);
     Schedule schedule;
-    // Where the two are alike, neither hides all of the other.
-    schedule.cost_us = kLaunchUs + std::sqrt(std::hypot(busy_us * busy_us, memory_us * memory_us)) +
-                       packing_us(problem, device, its_needs);
+    schedule.cost_us =
+        kLaunchUs + overlapped(busy_us, memory_us) + packing_us(problem, device, its_needs);
     return schedule;
 }
 
