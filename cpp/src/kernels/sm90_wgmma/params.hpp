@@ -40,13 +40,15 @@ struct Ring {
 };
 
 // K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which
-// add them up too, or any, at work all at once, which then add up a share of a tile each. In the
-// list of work `whole` clusters of tiles come first, whose K is not split; then the parts of
-// `rest`, first parts before second ones.
+// add them up too, or any, at work all at once, which then add up a share of a tile each. The parts
+// take turns along K, a stage of k-blocks each: what all blocks read at a time lies side by side,
+// which memory delivers sooner than as many places far from each other. In the list of work `whole`
+// clusters of tiles come first, whose K is not split; then the parts of `rest`, first parts before
+// second ones.
 struct KSplit {
     int count = 1;
     unsigned whole = 0, rest = 0;
-    int blocks = 0, longer = 0;  // k-blocks of a part; the first so many parts have one more
+    int stages = 0, longer = 0;  // of a part; the first so many parts have one more
     bool in_cluster = false;     // count is 2
     int shares = 0;              // of a tile; 0: in a cluster, or not split
     int share_pieces = 0;        // of kPieceBytes, see GridSplit; the last share may have fewer

@@ -108,7 +108,8 @@ struct RingPosition {
 struct Work {
     int m, n;                 // its first element
     int n_end;                // behind its last column
-    int first_block, blocks;  // k-blocks
+    int first_block, blocks;  // k-blocks: of each stage the first one is
+    int stage_step;           // behind that of the stage before
     int part;
     std::int64_t batch;
     int batch_index[kBatchDims];
@@ -157,17 +158,20 @@ class WorkList {
     // Of the cluster's tiles, that of this block.
     __device__ Work decode(unsigned index) const { return decode(index, rank_); }
     __device__ Work decode(unsigned index, int rank) const {
+        constexpr int kStage = Policy::kBlocksPerStage;
         Work work;
         work.part = 0;
         work.first_block = 0;
         work.blocks = params_.k_blocks;
+        work.stage_step = kStage;
         if (!params_.is_whole(index)) {
             const KSplit& split = params_.split;
             const unsigned part = split.by_rest.divide(index - split.whole);
             index -= part * split.rest;
             work.part = static_cast<int>(part);
-            work.first_block = first_block(work.part);
-            work.blocks = first_block(work.part + 1) - work.first_block;
+            work.first_block = work.part * kStage;
+            work.blocks = (split.stages + (work.part < split.longer)) * kStage;
+            work.stage_step = split.count * kStage;
         }
         const device::Tile tile = params_.scheduler.tile(index);
         const int along_n = params_.shares_a ? params_.cluster_log2 : 0;
@@ -195,10 +199,6 @@ class WorkList {
     __device__ unsigned part_of_cluster() const {
         const unsigned count = params_.split.count, tile = blockIdx.x / count;
         return tile + (blockIdx.x - tile * count) * params_.split.rest;
-    }
-
-    __device__ int first_block(int part) const {
-        return part * params_.split.blocks + min(part, params_.split.longer);
     }
 
     const Params& params_;

@@ -285,8 +285,9 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     split.rest = static_cast<unsigned>(tiles / arrangement.cluster());
     split.whole = static_cast<unsigned>(params.scheduler.count()) - split.rest;
     split.by_rest = device::FastDivisor(std::max(split.rest, 1u));
-    split.blocks = params.k_blocks / parts;
-    split.longer = params.k_blocks % parts;
+    const auto stages = static_cast<int>(divide_up(params.k_blocks, row.stage_blocks));
+    split.stages = stages / parts;
+    split.longer = stages % parts;
     split.in_cluster = schedule.in_cluster;
     params.work_count = split.whole + split.rest * static_cast<unsigned>(parts);
     for (int dim = 0; dim < args.batch.rank; ++dim) {

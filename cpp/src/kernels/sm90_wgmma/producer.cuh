@@ -57,18 +57,17 @@ class Producer {
                 b.batch[dim] = work.batch_index[dim] & params_.load_b.batch_mask[dim];
             }
             constexpr int kBlocks = Policy::kBlocksPerStage;
-            int k = work.first_block * Policy::kBlockK;
-            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance(shared_)) {
+            unsigned stage_k = work.first_block * Policy::kBlockK;
+            for (int left = work.blocks; left > 0; left -= kBlocks, at_.advance(shared_),
+                     stage_k += work.stage_step * Policy::kBlockK) {
                 const std::uint32_t full = shared_.full(at_.stage);
                 ptx::wait_for_phase(shared_.empty(at_.stage), at_.parity ^ 1);
                 ptx::arrive_and_expect_bytes(full, kBlocks * block_bytes);
 #pragma unroll
-                for (int block = 0; block < kBlocks; ++block, k += Policy::kBlockK) {
-                    // Behind the last block of a part: zeros, which lie behind the end of K.
-                    const int here =
-                        block == 0 || block < left ? k : params_.k_blocks * Policy::kBlockK;
-                    if (loads_a) tile.a.run(shared_.a(at_.stage, block), full, a, here, work.m);
-                    if (loads_b) tile.b.run(shared_.b(at_.stage, block), full, b, here, work.n);
+                for (int block = 0; block < kBlocks; ++block) {  // behind the end of K: zeros
+                    const auto k = static_cast<int>(stage_k + block * Policy::kBlockK);
+                    if (loads_a) tile.a.run(shared_.a(at_.stage, block), full, a, k, work.m);
+                    if (loads_b) tile.b.run(shared_.b(at_.stage, block), full, b, k, work.n);
                 }
             }
             if (!list.has_next()) break;

@@ -72,7 +72,9 @@ class ScaleWarp {
         __device__ Source(const float* scales, const ScaleView& view, const Work& work)
             : next(scales != nullptr ? scales + work.first_block * view.k_stride : &kOne),
               step(scales != nullptr ? view.outer_stride : 0),
-              k_stride(scales != nullptr ? view.k_stride : 0) {}
+              k_stride(scales != nullptr ? work.stage_step * view.k_stride : 0) {
+            static_assert(Policy::kBlocksPerStage == 1);
+        }
 
         // Its first is number `first`, the same for all of them or not.
         __device__ void take(int first, bool same, int count) {
