@@ -57,6 +57,11 @@ inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
     return {};
 }
 
+// What a kernel says of a batch-invariant problem that it is chosen for by its cost.
+inline std::string competes_in_other_bits() {
+    return "competes with kernels that have other bits; with determinism batch_invariant none may";
+}
+
 // What a kernel says that multiplies others than the problem has.
 inline std::string multiplies_others(const ValidProblem& problem, const char* a, const char* b) {
     return std::string("multiplies ") + a + " by " + b + ", the problem asks for precision " +

@@ -8,6 +8,8 @@
 #include "kernels/simt/few_rows.hpp"
 #include "kernels/simt/few_rows_model.hpp"
 #include "kernels/simt/policy.hpp"
+#include "kernels/simt/short_k.hpp"
+#include "kernels/simt/short_k_model.hpp"
 #include "kernels/simt/whole_k_fma.cuh"
 
 namespace tcgemm::simt {
@@ -64,21 +66,65 @@ ValidProblem with_few_rows(const ValidProblem& problem) {
     return is_across(problem) ? problem.turned() : problem;
 }
 
-template <class Policy>
-std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
-    using Numbers = typename Policy::Numbers;
-    if (problem.batch_invariant()) {
-        return "splits K by the number of tiles; with determinism batch_invariant none may";
-    }
+// Why the numbers of a kernel for few rows are not the problem's; empty: they are.
+template <class Numbers>
+std::string rejects_numbers(const ValidProblem& problem) {
     constexpr bool kRounds = std::is_same_v<Numbers, TF32>;
     if (problem.compute_dtype() == DType::f32 &&
         kRounds != (problem->precision == Precision::tf32)) {
         return kRounds ? multiplies_others(problem, "TF32", "TF32")
                        : multiplies_others(problem, "float32", "float32");
     }
-    std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+    return rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+}
+
+template <class Policy>
+std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
+    if (problem.batch_invariant()) {
+        return "splits K by the number of tiles; with determinism batch_invariant none may";
+    }
+    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
     if (reason.empty()) reason = rejects_k_blocks(problem, 1, 2 * Policy::kBlockK);
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
+}
+
+template <class Policy>
+std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&) {
+    if (problem.batch_invariant()) return competes_in_other_bits();
+    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
+    if (reason.empty() && problem->k > kMaxShortK) {
+        reason = "takes K up to " + std::to_string(kMaxShortK) +
+                 ", the problem has K = " + std::to_string(problem->k);
+    }
+    return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
+}
+
+template <class Policy>
+constexpr OperandNeeds short_k_needs() {
+    OperandNeeds needs;  // any strides
+    needs.rounds_to_tf32 = true;
+    return needs;
+}
+
+template <class Policy>
+Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& device) {
+    Schedule schedule;
+    schedule.cost_us = short_k_us<Policy>(with_few_rows(problem), device) +
+                       packing_us(problem, device, short_k_needs<Policy>());
+    schedule.transposed = is_across(problem);
+    return schedule;
+}
+
+template <class Policy>
+constexpr KernelInfo short_k(const char* name) {
+    KernelInfo info = {name,
+                       Policy::tile,
+                       short_k_needs<Policy>(),
+                       rejects_short_k<Policy>,
+                       schedule_short_k<Policy>,
+                       launch_short_k<Policy>};
+    info.competes = true;
+    return info;
 }
 
 template <class Policy>
@@ -172,6 +218,10 @@ constexpr KernelInfo kKernels[] = {
     few_rows<FewRows<BF16, 1>>("simt_bf16_1x32x256"),
     few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
     few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
+    short_k<ShortK<F32>>("simt_f32_short_k_8x512"),
+    short_k<ShortK<F16>>("simt_f16_short_k_8x1024"),
+    short_k<ShortK<BF16>>("simt_bf16_short_k_8x1024"),
+    short_k<ShortK<F64>>("simt_f64_short_k_8x256"),
     whole_k_row<16>("simt_f32_whole_k_16x16"),
     whole_k_row<32>("simt_f32_whole_k_32x32"),
 };

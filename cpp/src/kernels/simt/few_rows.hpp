@@ -7,9 +7,6 @@
 
 namespace tcgemm::simt {
 
-// float32, rounded to TF32 where it is multiplied.
-struct TF32 : F32 {};
-
 // A block computes kRows rows of a strip of columns, in steps of kBlockK, for which it stages A.
 // The elements of B go from memory to registers one by one, so that no alignment is special.
 template <class Numbers_, int kRows_>

@@ -9,42 +9,11 @@
 #include "kernels/halves.hpp"
 #include "kernels/simt/few_rows.hpp"
 #include "kernels/simt/few_rows_parts.cuh"
+#include "kernels/simt/loaded.cuh"
 #include "kernels/simt/multiply_add.cuh"
 #include "kernels/split_k/tile_place.cuh"
-#include "pack/convert.cuh"
 
 namespace tcgemm::simt {
-
-// An element as it comes from memory. Those of two bytes are words in which nothing is done to them
-// before they are multiplied: whatever is, waits for the load.
-template <class Numbers>
-struct Loaded {
-    using Raw = typename Numbers::Element;
-    static __device__ __forceinline__ Raw from(const Raw* at) { return *at; }
-    static __device__ __forceinline__ Raw value(Raw raw) { return raw; }
-};
-template <>
-struct Loaded<TF32> : Loaded<F32> {
-    static __device__ __forceinline__ float value(float raw) { return pack::to_tf32(raw).value; }
-};
-template <>
-struct Loaded<F16> {
-    using Raw = std::uint32_t;
-    static __device__ __forceinline__ Raw from(const __half* at) {
-        return *reinterpret_cast<const std::uint16_t*>(at);
-    }
-    static __device__ __forceinline__ float value(Raw raw) {
-        return __half2float(__ushort_as_half(static_cast<std::uint16_t>(raw)));
-    }
-};
-template <>
-struct Loaded<BF16> {
-    using Raw = std::uint32_t;
-    static __device__ __forceinline__ Raw from(const __nv_bfloat16* at) {
-        return *reinterpret_cast<const std::uint16_t*>(at);
-    }
-    static __device__ __forceinline__ float value(Raw raw) { return __uint_as_float(raw << 16); }
-};
 
 // kBlockK columns of A as the multiply-adds take them: the rows of one k side by side, in vectors.
 template <class Policy>

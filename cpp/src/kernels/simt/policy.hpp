@@ -22,6 +22,8 @@ struct F32 {
     using Result = float;
     static constexpr double kFmaPerCycle = 128;
 };
+// The same, rounded to TF32 where it is multiplied.
+struct TF32 : F32 {};
 struct F16 {
     static constexpr DType kDType = DType::f16;
     static constexpr Accumulate kAccumulate = Accumulate::fp32;

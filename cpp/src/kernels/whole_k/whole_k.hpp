@@ -82,8 +82,7 @@ ImageLayout image_of(const View& view, std::int64_t outer, std::int64_t outer_st
 // Why a kernel does not compute the problem, whatever its dtypes are; empty: it does.
 inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel) {
     if (problem.batch_invariant()) {
-        return "competes with kernels that have other bits; with determinism batch_invariant none "
-               "may";
+        return competes_in_other_bits();
     }
     if (problem->k > kMaxK) {
         return "takes K up to " + std::to_string(kMaxK) +
