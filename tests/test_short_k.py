@@ -1,0 +1,129 @@
+"""The kernels for few rows and a short K: every row, column and k, in every layout they load."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, MODES, Lab, Layout, data, families, round_to
+
+pytestmark = pytest.mark.gpu
+MODES_OF = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
+KERNELS = [kernel["name"] for kernel in tcgemm.kernels() if "_short_k_" in kernel["name"]] or [
+    "none in this build"
+]
+ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
+ALIGNED = {"pad": 8, "offset": 8}  # vectors of any dtype
+REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request, monkeypatch):
+    if "simt" not in families.runnable():
+        pytest.skip("no simt on this machine")
+    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
+    return request.param
+
+
+def mode_of(kernel):
+    return MODES[MODES_OF[kernel.split("_")[1]]]
+
+
+def operands(mode, m, n, k, batch=()):
+    rng = np.random.default_rng(m * n + k)
+    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
+    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
+
+
+def check(kernel, a, b, c=None, **how):
+    done = Lab(tcgemm, "simt").check(mode_of(kernel), a, b, c, **how)
+    assert done.kernel == kernel
+    return done
+
+
+def test_each_number_of_rows_and_columns(kernel):
+    """Around 4 and 8 rows, what a thread, a warp and a block have of columns; and turned."""
+    for few, many in itertools.product((1, 3, 4, 5, 8, 9, 17), (1, 2, 31, 33, 120, 128, 257, 1030)):
+        for m, n in {(few, many), (many, few)}:
+            a, b, c = operands(mode_of(kernel), m, n, 16)
+            for layout in (ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
+                layouts = {"a": layout, "b": layout}
+                check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_each_k(kernel):
+    """Around the sets that a thread loads, and the 64 values of k that A is read for."""
+    for k in (1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 24, 63, 64, 65, 72, 128, 131, 192, 256):
+        for m, n in ((3, 72), (72, 7)):
+            a, b, _ = operands(mode_of(kernel), m, n, k)
+            for layout in (ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
+                check(kernel, a, b, alpha=2, expect="exact", layouts={"a": layout, "b": layout})
+    a, b, c = operands(mode_of(kernel), 5, 6, 1)
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+
+
+def test_each_layout(kernel):
+    """Any strides are read where they lie."""
+    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
+    for of_a, of_b in itertools.product(layouts, repeat=2):
+        for of_d in (Layout(), COL, ODD_COL, STEP):
+            for m, n in ((6, 40), (40, 6)):
+                a, b, c = operands(mode_of(kernel), m, n, 24)
+                how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
+                check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+
+
+def test_other_outputs(kernel):
+    mode = mode_of(kernel)
+    a, b, _ = operands(mode, 8, 136, 16)
+    for output in mode.outputs:
+        for layout in (Layout(), COL):
+            check(kernel, a, b, out_dtype=output, layouts={"out": layout})
+
+
+def test_batches(kernel):
+    mode = mode_of(kernel)
+    a, b, c = operands(mode, 3, 40, 11, (3000, 3))
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
+    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
+    check(kernel, a[:1], b, expect="exact")
+    a, b, c = operands(mode, 40, 3, 16, (300, 2))
+    check(kernel, a, b, c, beta=1, expect="exact")
+
+
+def test_long_thin_matrices(kernel):
+    a, b, _ = operands(mode_of(kernel), 100_001, 3, 3)
+    check(kernel, a, b, expect="exact")
+    check(kernel, b.T.copy(), a.T.copy(), expect="exact")
+
+
+def test_what_lies_outside_is_not_multiplied(kernel):
+    """A matrix within another of NaN and infinity."""
+    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
+        for m, n, k in ((5, 40, 21), (40, 5, 16), (8, 40, 16)):
+            a, b, _ = operands(mode_of(kernel), m, n, k)
+            for gap in ({"pad": 3, "offset": 1}, ALIGNED):
+                layouts = dict.fromkeys(("a", "b"), Layout(order, **gap))
+                check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+
+
+def test_special_values_reach_their_row_and_column_alone(kernel):
+    a, b, _ = operands(mode_of(kernel), 7, 40, 23)
+    a, b = a.copy(), b.copy()
+    a[1, 22], b[7, 5] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def test_rounding_keeps_the_bound(kernel):
+    mode = mode_of(kernel)
+    rng = np.random.default_rng(1)
+    for draw in (data.positive, data.signed):
+        a, b = draw(rng, mode, (50, 5, 256), (50, 256, 70))
+        check(kernel, a, b)
+
+
+def test_others_say_what_they_do_not_take(kernel):
+    a, b, _ = operands(mode_of(kernel), 5, 6, 257)
+    with pytest.raises(tcgemm.NoKernelError, match="K up to 256"):
+        check(kernel, a, b)
