@@ -133,34 +133,7 @@ class Output {
         store(row, 1, 1, col, count, strip);
     }
 
-   private:
-    // Of elements that do not exist none is stored, but their scales must not be read: the strip's
-    // first row or column then stands for theirs.
-    static __device__ __forceinline__ int place(int i, int end) { return i < end ? i : 0; }
-    // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
-    template <class T, class... C>
-    __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
-        if constexpr (device::kIsFp8<T>) {
-            return T::round(policy_.scaled(acc, factor, c...), policy_.saturates);
-        } else if constexpr (Policy::kScaled) {
-            return round_to<T>(policy_.scaled(acc, factor, c...));
-        } else {
-            return round_to<T>(policy_(acc, c...));
-        }
-    }
-    static __device__ int bytes(DType dtype) {
-        if (Policy::kScaled && is_fp8(dtype)) return 1;
-        return dtype == DType::f64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
-    }
-    template <int N>
-    __device__ int vector_bytes() const {
-        return N * bytes(dtype_) < 16 ? N * bytes(dtype_) : 16;
-    }
-    template <int N>
-    __device__ bool aligned(const void* address) const {
-        return reinterpret_cast<std::uintptr_t>(address) % vector_bytes<N>() == 0;
-    }
-
+    // The same where D is known to have elements of T.
     template <class T, int R, int N>
     __device__ __forceinline__ void store_as(std::int64_t row, int row_step, int rows,
                                              std::int64_t col, int count,
@@ -235,6 +208,34 @@ class Output {
                 }
             }
         }
+    }
+
+   private:
+    // Of elements that do not exist none is stored, but their scales must not be read: the strip's
+    // first row or column then stands for theirs.
+    static __device__ __forceinline__ int place(int i, int end) { return i < end ? i : 0; }
+    // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
+    template <class T, class... C>
+    __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
+        if constexpr (device::kIsFp8<T>) {
+            return T::round(policy_.scaled(acc, factor, c...), policy_.saturates);
+        } else if constexpr (Policy::kScaled) {
+            return round_to<T>(policy_.scaled(acc, factor, c...));
+        } else {
+            return round_to<T>(policy_(acc, c...));
+        }
+    }
+    static __device__ int bytes(DType dtype) {
+        if (Policy::kScaled && is_fp8(dtype)) return 1;
+        return dtype == DType::f64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
+    }
+    template <int N>
+    __device__ int vector_bytes() const {
+        return N * bytes(dtype_) < 16 ? N * bytes(dtype_) : 16;
+    }
+    template <int N>
+    __device__ bool aligned(const void* address) const {
+        return reinterpret_cast<std::uintptr_t>(address) % vector_bytes<N>() == 0;
     }
 
     typename Policy::InBatch policy_;

@@ -96,6 +96,10 @@ std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&
         reason = "takes K up to " + std::to_string(kMaxShortK) +
                  ", the problem has K = " + std::to_string(problem->k);
     }
+    if (reason.empty() && problem->d.dtype != Policy::Numbers::kDType) {
+        reason = std::string("stores ") + name(Policy::Numbers::kDType) +
+                 ", the problem asks for " + name(problem->d.dtype);
+    }
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
@@ -219,8 +223,8 @@ constexpr KernelInfo kKernels[] = {
     few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
     few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
     short_k<ShortK<F32>>("simt_f32_short_k_8x512"),
-    short_k<ShortK<F16>>("simt_f16_short_k_8x1024"),
-    short_k<ShortK<BF16>>("simt_bf16_short_k_8x1024"),
+    short_k<ShortK<F16>>("simt_f16_short_k_8x512"),
+    short_k<ShortK<BF16>>("simt_bf16_short_k_8x512"),
     short_k<ShortK<F64>>("simt_f64_short_k_8x256"),
     whole_k_row<16>("simt_f32_whole_k_16x16"),
     whole_k_row<32>("simt_f32_whole_k_32x32"),

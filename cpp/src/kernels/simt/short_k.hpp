@@ -11,47 +11,36 @@ namespace tcgemm::simt {
 
 inline constexpr int kMaxShortK = 256;  // more is shared out by others, or wants tensor cores
 
-// How B comes to registers: vectors along n (neighbours in D), along k, or one by one, whatever the
-// strides are.
-enum class LoadsOfB { vectors_along_n, vectors_along_k, elements };
+// How B comes to registers: in vectors of neighbours along n, or one by one, whatever the strides.
+enum class LoadsOfB { vectors, elements };
 
-// A thread computes kRows rows of some columns, all of their K, out of registers.
+// A thread computes kRows rows of kCols columns, all of their K, out of registers, and stores them
+// as the operands are.
 template <class Numbers_>
 struct ShortK {
     using Numbers = Numbers_;
     using Element = typename Numbers::Element;
     using Acc = typename Numbers::Acc;
-    static constexpr int kRows = 8, kThreads = 128;
-    static constexpr int kBlockK = 64;  // of A in shared memory
-    static constexpr int kVector = 16 / static_cast<int>(sizeof(Element));
-    // Of a thread.
-    static constexpr int cols(LoadsOfB loads) {
-        return loads == LoadsOfB::vectors_along_n ? kVector : kVector < 4 ? kVector : 4;
-    }
-    static constexpr int block_cols(LoadsOfB loads) { return kThreads * cols(loads); }
-    static constexpr int blocks_per_sm(LoadsOfB loads) {  // by registers
-        return loads == LoadsOfB::elements ? 4 : 3;
+    static constexpr int kRows = 8, kCols = sizeof(Element) == 8 ? 2 : 4;
+    static constexpr int kThreads = 128, kBlockCols = kThreads * kCols;
+    static constexpr int kBlockK = 64;      // of A in shared memory
+    static constexpr int kBlocksPerSm = 4;  // by registers
+    // Values of k that are loaded together.
+    static constexpr int steps(LoadsOfB loads) {
+        return sizeof(Element) == 2 && loads != LoadsOfB::elements ? 8 : 4;
     }
     static constexpr const char* name = "simt short_k_kernel";  // in errors
-    static constexpr int kCols = cols(LoadsOfB::elements);
-    static constexpr TileConfig tile{kRows, kThreads * kCols, kBlockK, kRows, 32 * kCols, kThreads};
+    static constexpr TileConfig tile{kRows, kBlockCols, kBlockK, kRows, 32 * kCols, kThreads};
 };
 
-// `alignment`: of its address, bytes. Vectors do not end behind B.
+// `vector`: columns; none ends behind B. `alignment`: of its address, bytes.
 template <class View>
-LoadsOfB loads_of_b(const View& b, std::int64_t n, std::int64_t k, int element_bytes,
+LoadsOfB loads_of_b(const View& b, std::int64_t n, std::int64_t k, int element_bytes, int vector,
                     std::int64_t alignment, int batch_rank) {
-    const std::int64_t vector = 16 / element_bytes;
-    const auto whole = [&](std::int64_t stride) { return stride % vector == 0; };
-    bool aligned = alignment % 16 == 0;
-    for (int dim = 0; dim < batch_rank; ++dim) aligned = aligned && whole(b.batch_stride[dim]);
-    if (aligned && b.col_stride == 1 && whole(n) && (k == 1 || whole(b.row_stride))) {
-        return LoadsOfB::vectors_along_n;
-    }
-    if (aligned && b.row_stride == 1 && whole(k) && (n == 1 || whole(b.col_stride))) {
-        return LoadsOfB::vectors_along_k;
-    }
-    return LoadsOfB::elements;
+    bool whole = b.col_stride == 1 && alignment % (vector * element_bytes) == 0 &&
+                 n % vector == 0 && (k == 1 || b.row_stride % vector == 0);
+    for (int dim = 0; dim < batch_rank; ++dim) whole = whole && b.batch_stride[dim] % vector == 0;
+    return whole ? LoadsOfB::vectors : LoadsOfB::elements;
 }
 
 // Defined in short_k_launch.cuh, instantiated in short_k.cu.

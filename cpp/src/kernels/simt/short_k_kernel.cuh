@@ -15,14 +15,13 @@
 
 namespace tcgemm::simt {
 
-// Which of its warp's columns a thread has: neighbours where they are loaded together, or else
-// those with which the lanes lie side by side.
+// Which columns of a block a thread has: neighbours where they are loaded together, or else those
+// with which the lanes lie side by side.
 template <class Policy, LoadsOfB kLoads>
 struct Columns {
-    static constexpr bool kTogether = kLoads == LoadsOfB::vectors_along_n;
-    static constexpr int kCols = Policy::cols(kLoads), kStep = kTogether ? 1 : 32;
-    static constexpr int kOfWarp = 32 * kCols;
-    __device__ static int first() { return threadIdx.x % 32 * (kTogether ? kCols : 1); }
+    static constexpr bool kTogether = kLoads == LoadsOfB::vectors;
+    static constexpr int kStep = kTogether ? 1 : Policy::kThreads;
+    __device__ static int first() { return threadIdx.x * (kTogether ? Policy::kCols : 1); }
 };
 
 // kSteps values of k of a thread's columns. What does not exist is zero.
@@ -30,20 +29,15 @@ template <class Policy, LoadsOfB kLoads>
 class ColumnsOfB {
     using Element = typename Policy::Element;
     using Its = Loaded<typename Policy::Numbers>;
-    using Vector = device::Vector<Element, Policy::kVector>;
     using My = Columns<Policy, kLoads>;
-    static constexpr int kCols = My::kCols;
-    static constexpr bool kVectors = kLoads != LoadsOfB::elements;
-    static constexpr bool kAlongN = kLoads == LoadsOfB::vectors_along_n;
+    static constexpr int kCols = Policy::kCols;
+    using Vector = device::Vector<Element, kCols>;
 
    public:
-    static constexpr int kSteps = kLoads == LoadsOfB::vectors_along_k ? Policy::kVector
-                                  : sizeof(Element) == 8              ? 2
-                                                                      : 4;
-    using Set = std::conditional_t<kVectors, Vector[kAlongN ? kSteps : kCols],
-                                   typename Its::Raw[kSteps][kCols]>;
+    static constexpr int kSteps = Policy::steps(kLoads);
+    using Set = std::conditional_t<My::kTogether, Vector[kSteps], typename Its::Raw[kSteps][kCols]>;
 
-    // `data`: B's first element of the warp; `cols` x `k` of it exist.
+    // `data`: B's first element of the block; `cols` x `k` of it exist.
     __device__ ColumnsOfB(const Element* data, const MatrixView& b, int cols, int k)
         : data_(data + My::first() * b.col_stride),
           row_stride_(b.row_stride),
@@ -55,7 +49,7 @@ class ColumnsOfB {
         // Multiples of the strides, computed ahead, would take up the registers.
         std::int64_t row_stride = row_stride_, col_step = col_step_;
         asm volatile("" : "+l"(row_stride), "+l"(col_step));
-        if constexpr (kAlongN) {
+        if constexpr (My::kTogether) {
             const Element* from = data_;
 #pragma unroll
             for (int s = 0; s < kSteps; ++s, from += row_stride) {
@@ -63,16 +57,6 @@ class ColumnsOfB {
                 if (s < k_left_ && cols_left_ > 0) set[s] = *reinterpret_cast<const Vector*>(from);
             }
             data_ = from;
-        } else if constexpr (kLoads == LoadsOfB::vectors_along_k) {
-            const Element* from = data_;
-#pragma unroll
-            for (int j = 0; j < kCols; ++j, from += col_step) {
-                set[j] = {};
-                if (k_left_ > 0 && j * My::kStep < cols_left_) {
-                    set[j] = *reinterpret_cast<const Vector*>(from);
-                }
-            }
-            data_ += kSteps;
         } else {
 #pragma unroll
             for (int s = 0; s < kSteps; ++s) {
@@ -89,10 +73,10 @@ class ColumnsOfB {
     }
 
     __device__ __forceinline__ static typename Policy::Acc value(const Set& set, int s, int j) {
-        if constexpr (!kVectors) {
-            return Its::value(set[s][j]);
+        if constexpr (My::kTogether) {
+            return Its::value(Its::from(&set[s].element[j]));
         } else {
-            return Its::value(Its::from(&set[kAlongN ? s : j].element[kAlongN ? j : s]));
+            return Its::value(set[s][j]);
         }
     }
 
@@ -103,7 +87,7 @@ class ColumnsOfB {
 };
 
 template <class Policy, LoadsOfB kLoads, class Epilogue>
-__global__ void __launch_bounds__(Policy::kThreads, Policy::blocks_per_sm(kLoads))
+__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     short_k_kernel(const __grid_constant__ GemmArgs args, const __grid_constant__ Epilogue epilogue,
                    const __grid_constant__ device::TileScheduler tiles,
                    const __grid_constant__ KSplit, std::int64_t tile) {
@@ -112,25 +96,21 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::blocks_per_sm(kLoads
     using B = ColumnsOfB<Policy, kLoads>;
     using Its = Loaded<typename Policy::Numbers>;
     using My = Columns<Policy, kLoads>;
-    constexpr int kRows = Policy::kRows, kCols = My::kCols, kBlockK = Policy::kBlockK;
+    constexpr int kRows = Policy::kRows, kCols = Policy::kCols, kBlockK = Policy::kBlockK;
     constexpr int kHalf = kRows / 2;  // of the rows: what is read of A at once
     using HalfColumn = device::Vector<Acc, kHalf>;
-    constexpr int kWarps = Policy::kThreads / 32;
-    constexpr int kSums = kRows * (My::kOfWarp + 4);
     __shared__ HalfColumn a[2][kBlockK];
-    __shared__ __align__(16) Acc sums[kWarps][kSums];
-    const int warp = threadIdx.x / 32;
-    const device::TilePlace<kRows, Policy::block_cols(kLoads)> place(tiles.tile(tile + blockIdx.x),
-                                                                     args, KSplit{});
+    __shared__ HalfColumn sums[2 * kCols][Policy::kThreads];
+    const device::TilePlace<kRows, Policy::kBlockCols> place(tiles.tile(tile + blockIdx.x), args,
+                                                             KSplit{});
     const auto k = static_cast<int>(args.k);
-    const std::int64_t col = place.n + warp * My::kOfWarp;
-    const int cols = place.cols - warp * My::kOfWarp;  // of the warp; or none
     device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
 
     B b(static_cast<const Element*>(args.b.data) +
-            batch_offset(args.batch, args.b.batch_stride, place.batch) + col * args.b.col_stride,
-        args.b, cols, k);
+            batch_offset(args.batch, args.b.batch_stride, place.batch) +
+            place.n * args.b.col_stride,
+        args.b, place.cols, k);
     const Element* const a_data = static_cast<const Element*>(args.a.data) +
                                   batch_offset(args.batch, args.a.batch_stride, place.batch) +
                                   place.m * args.a.row_stride;
@@ -187,45 +167,49 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::blocks_per_sm(kLoads
         }
     }
 
-    // Through shared memory to D, line by line: rows or columns, whichever are contiguous.
+    // Sums that lie in shared memory can be stored by loops, whose code is short.
     device::release_successor();
-    if (cols <= 0) return;
+#pragma unroll
+    for (int i = 0; i < 2 * kCols; ++i) sums[i][threadIdx.x] = acc[i / kCols][i % kCols];
     epilogue::Output<Epilogue> output(epilogue, args, place.batch);
     const bool by_columns = output.has_contiguous_columns();
-    const int pitch = by_columns ? kRows : My::kOfWarp + 4;  // from line to line
-    const int row_step = by_columns ? 1 : pitch, col_step = by_columns ? pitch : 1;
-#pragma unroll
-    for (int j = 0; j < kCols; ++j) {
-        Acc* const to = sums[warp] + (My::first() + j * My::kStep) * col_step;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) to[r * row_step] = acc[r / kHalf][j].element[r % kHalf];
-    }
-    __syncwarp();
     if (by_columns) output.turn();
-    const std::int64_t line = by_columns ? col : place.m, first = by_columns ? place.m : col;
-    const int lines = by_columns ? cols : place.rows, length = by_columns ? place.rows : cols;
-    const int whole = by_columns ? kRows : My::kOfWarp;  // a length
-    const auto store = [&](auto vector) {
-        constexpr int kVector = decltype(vector)::value;
-        const int log2 = 31 - __clz(whole / kVector);  // vectors of a whole line
+    const std::int64_t col = place.n + My::first();
+    const int cols = place.cols - My::first();
+    if (My::kTogether && !by_columns) {
 #pragma unroll 1
-        for (int i = threadIdx.x % 32; i < lines << log2; i += 32) {
-            const int its_line = i >> log2, at = (i - (its_line << log2)) * kVector;
-            if (at >= length) continue;
-            const auto from = *reinterpret_cast<const device::Vector<Acc, kVector>*>(
-                sums[warp] + its_line * pitch + at);
-            typename Epilogue::Value value[kVector];
+        for (int half = 0; half < 2; ++half) {
+            Acc strip[kHalf][kCols];
 #pragma unroll
-            for (int e = 0; e < kVector; ++e) value[e] = from.element[e];
-            output.template store<kVector>(line + its_line, first + at, value,
-                                           min(kVector, length - at));
+            for (int j = 0; j < kCols; ++j) {
+                const HalfColumn column = sums[half * kCols + j][threadIdx.x];
+#pragma unroll
+                for (int r = 0; r < kHalf; ++r) strip[r][j] = column.element[r];
+            }
+            const int rows = place.rows - half * kHalf;
+            if (rows <= 0 || cols <= 0) break;
+            output.template store_as<Element>(place.m + half * kHalf, 1, rows, col, cols, strip);
         }
-    };
-    constexpr int kVector = 16 / sizeof(Acc);
-    if (output.template vectorizable<kVector>()) {
-        store(std::integral_constant<int, kVector>());
-    } else {
-        store(std::integral_constant<int, 1>());
+        return;
+    }
+#pragma unroll 1
+    for (int i = 0; i < 2 * kCols; ++i) {
+        const int half = i / kCols, j = i % kCols * My::kStep;
+        const HalfColumn column = sums[i][threadIdx.x];
+        const std::int64_t row = place.m + half * kHalf;
+        const int rows = place.rows - half * kHalf;
+        if (rows <= 0 || j >= cols) continue;
+        if (by_columns) {
+            Acc strip[1][kHalf];
+#pragma unroll
+            for (int r = 0; r < kHalf; ++r) strip[0][r] = column.element[r];
+            output.template store_as<Element>(col + j, 1, 1, row, min(rows, kHalf), strip);
+        } else {
+            Acc strip[kHalf][1];
+#pragma unroll
+            for (int r = 0; r < kHalf; ++r) strip[r][0] = column.element[r];
+            output.template store_as<Element>(row, 1, rows, col + j, 1, strip);
+        }
     }
 }
 

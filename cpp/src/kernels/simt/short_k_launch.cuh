@@ -13,7 +13,7 @@ template <class Policy, LoadsOfB kLoads>
 void launch_short_k_with(const GemmArgs& args, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Policy::Numbers::Result>;
     const std::int64_t tiles_m = divide_up(args.m, Policy::kRows);
-    const device::TileScheduler tiles(tiles_m, divide_up(args.n, Policy::block_cols(kLoads)),
+    const device::TileScheduler tiles(tiles_m, divide_up(args.n, Policy::kBlockCols),
                                       args.batch.count, tiles_m);
     launch_blocks<Policy>(short_k_kernel<Policy, kLoads, Epilogue>, 0, args, Epilogue(args), tiles,
                           KSplit{}, stream, true);
@@ -25,13 +25,11 @@ void launch_short_k(const GemmArgs& given, const Schedule& schedule, StreamView 
     const GemmArgs args = schedule.transposed ? turned(given) : given;
     const auto alignment =
         std::gcd(reinterpret_cast<std::intptr_t>(args.b.data), std::intptr_t{16});
-    switch (loads_of_b(args.b, args.n, args.k, kItem, alignment, args.batch.rank)) {
-        case LoadsOfB::vectors_along_n:
-            return launch_short_k_with<Policy, LoadsOfB::vectors_along_n>(args, stream);
-        case LoadsOfB::vectors_along_k:
-            return launch_short_k_with<Policy, LoadsOfB::vectors_along_k>(args, stream);
-        case LoadsOfB::elements:
-            return launch_short_k_with<Policy, LoadsOfB::elements>(args, stream);
+    if (loads_of_b(args.b, args.n, args.k, kItem, Policy::kCols, alignment, args.batch.rank) ==
+        LoadsOfB::vectors) {
+        launch_short_k_with<Policy, LoadsOfB::vectors>(args, stream);
+    } else {
+        launch_short_k_with<Policy, LoadsOfB::elements>(args, stream);
     }
 }
 

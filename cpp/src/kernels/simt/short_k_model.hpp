@@ -29,27 +29,26 @@ double short_k_us(const ValidProblem& problem, const DeviceProperties& device) {
     const LoadsOfB loads =
         loads_of_b(problem->b, problem->n, problem->k, sizeof(typename Policy::Element),
                    problem->b.alignment, problem->batch_rank);
-    const int thread_cols = Policy::cols(loads);
-    const double block_cols = Policy::block_cols(loads), resident = Policy::blocks_per_sm(loads);
-    const double blocks = ceil_div(m, Policy::kRows) * ceil_div(n, block_cols) * batch;
+    const double blocks =
+        ceil_div(m, Policy::kRows) * ceil_div(n, double{Policy::kBlockCols}) * batch;
     const bool elements = loads == LoadsOfB::elements;
     const double rows = std::min(m, double{Policy::kRows});
     // Warps that have columns, and columns of a thread of those.
-    const double cols = std::min(n, block_cols);
-    const bool together = loads == LoadsOfB::vectors_along_n;
-    const double warps = together ? ceil_div(cols, 32 * thread_cols)
+    const double cols = std::min(n, double{Policy::kBlockCols});
+    const bool together = loads == LoadsOfB::vectors;
+    const double warps = together ? ceil_div(cols, 32 * Policy::kCols)
                                   : std::min(ceil_div(cols, 32), Policy::kThreads / 32.0);
-    const double its_cols = together ? thread_cols : ceil_div(cols, Policy::kThreads);
-    const double fma = (rows > 4 ? 8 : 4) * thread_cols * (kDoubles ? 2 : 1);
+    const double its_cols = together ? Policy::kCols : ceil_div(cols, Policy::kThreads);
+    const double fma = (rows > 4 ? 8 : 4) * Policy::kCols * (kDoubles ? 2 : 1);
     const double k_cycles =
-        (fma + thread_cols) / 4 + (elements ? its_cols * kElementLoadCycles : 1);
+        (fma + Policy::kCols) / 4 + (elements ? its_cols * kElementLoadCycles : 1);
     const double store_cycles = rows * its_cols * (together ? 0.3 : kElementStoreCycles);
     const double cycles = warps * (kShortKWarpCycles + k * k_cycles + store_cycles);
     const double mhz = clock_mhz(device);
-    const double sets = ceil_div(k, together || elements ? 4 : Policy::kVector);
+    const double sets = ceil_div(k, Policy::steps(loads));
     const double alone_us = kShortKBlockUs + kShortKSetUs * (sets - 1);
     const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
-    const double waves = ceil_div(on_sm, resident);
+    const double waves = ceil_div(on_sm, Policy::kBlocksPerSm);
     const double busy_us = std::max(on_sm * cycles / mhz, waves * alone_us);
     const double bytes =
         (m + n) * k * sizeof(typename Policy::Element) + m * n * size_of(problem->d.dtype);
