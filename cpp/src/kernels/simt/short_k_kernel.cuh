@@ -34,7 +34,7 @@ class ColumnsOfB {
     using Vector = device::Vector<Element, kCols>;
 
    public:
-    static constexpr int kSteps = Policy::steps(kLoads);
+    static constexpr int kSteps = Policy::kSteps;
     using Set = std::conditional_t<My::kTogether, Vector[kSteps], typename Its::Raw[kSteps][kCols]>;
 
     // `data`: B's first element of the block; `cols` x `k` of it exist.
@@ -127,9 +127,10 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         }
     };
     HalfColumn acc[2][kCols] = {};
-    const auto multiply = [&](const typename B::Set& set, int first_k) {
+    const auto multiply = [&](const typename B::Set& set, int first_k, int its_k) {
 #pragma unroll
         for (int s = 0; s < B::kSteps; ++s) {
+            if (s % 4 == 0 && s >= its_k) break;
             Acc factor[kCols];
 #pragma unroll
             for (int j = 0; j < kCols; ++j) factor[j] = B::value(set, s, j);
@@ -148,22 +149,18 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         }
     };
 
-    // Main loop: the next set of B is on its way while one is multiplied.
-    static_assert(kBlockK % (2 * B::kSteps) == 0, "a block of A has whole pairs of sets");
-    typename B::Set set[2];
-    b.load(set[0]);
+    // Main loop. A warp waits for its set of B while others multiply.
+    static_assert(kBlockK % B::kSteps == 0, "a block of A has whole sets");
+    typename B::Set set;
+    b.load(set);
     for (int first_k = 0; first_k < k; first_k += kBlockK) {
         if (first_k > 0) __syncthreads();
         stage_a(first_k);
         __syncthreads();
-        const int its_k = min(kBlockK, k - first_k);
 #pragma unroll 1
-        for (int at = 0; at < its_k; at += 2 * B::kSteps) {
-            b.load(set[1]);
-            multiply(set[0], at);
-            if (at + B::kSteps >= its_k) break;
-            b.load(set[0]);
-            multiply(set[1], at + B::kSteps);
+        for (int at = 0; at < kBlockK && first_k + at < k; at += B::kSteps) {
+            multiply(set, at, k - first_k - at);
+            b.load(set);
         }
     }
 
