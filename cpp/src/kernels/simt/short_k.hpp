@@ -23,9 +23,9 @@ struct ShortK {
     using Acc = typename Numbers::Acc;
     static constexpr int kRows = 8, kCols = sizeof(Element) == 8 ? 2 : 4;
     static constexpr int kThreads = 128, kBlockCols = kThreads * kCols;
-    static constexpr int kBlockK = 96;      // of A in shared memory
-    static constexpr int kBlocksPerSm = 4;  // by registers
-    static constexpr int kSteps = 12;       // values of k that are loaded together
+    static constexpr int kBlockK = 96;                                 // of A in shared memory
+    static constexpr int kBlocksPerSm = sizeof(Element) == 8 ? 4 : 5;  // by registers
+    static constexpr int kSteps = 8;  // values of k that are loaded together
     static constexpr const char* name = "simt short_k_kernel";  // in errors
     static constexpr TileConfig tile{kRows, kBlockCols, kBlockK, kRows, 32 * kCols, kThreads};
 };
