@@ -13,11 +13,12 @@ namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 (schedule_bench); what small products and splits cost besides was fitted to
 // all kernels of 1,200 random products on an H100. Of memory, where rows lie megabytes apart, to an
-// SM that has one block and reads more than its ring holds. And to one that has two, of what their
-// rings do not hold at once.
-inline constexpr double kAloneBytesPerUs = 7.25e4, kSharedBytesPerUs = 3.2e4;
+// SM whose block reads more than its ring holds.
+inline constexpr double kAloneBytesPerUs = 7.25e4;
 // To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
 inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 4.6e4;
+// To an SM out of L2, where K is split.
+inline constexpr double kSplitBytesPerUs = 1e5;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
 // much longer a k-block takes then at least.
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
@@ -35,7 +36,7 @@ inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of 
 inline constexpr double kIdle = 0.25;  // of that time, as long again as idle slots could take
 inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
 // Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
-inline constexpr double kAgain = 0.35, kAtOnce = 0.05;
+inline constexpr double kAgain = 0.35, kAtOnce = 0.05, kPartsAtOnce = 0.03;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
 inline constexpr double kSplitUs = 1.25, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
 inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
@@ -167,6 +168,18 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, 
     return narrow;
 }
 
+// Blocks that are at work at once and have as much to read each. Pairs of SMs get memory's rate in
+// equal shares: those that have a block more than others are left behind with it, which comes at
+// the rate of an SM.
+inline double spread_us(double bytes, double blocks, const DeviceProperties& device) {
+    const double rate = memory_rate(device), block_bytes = bytes / blocks;
+    if (block_bytes <= kRingBytes) return bytes / rate;
+    const double pairs = std::max(device.sm_count / 2, 1);
+    const double together = std::floor(blocks / pairs) * pairs, rest = blocks - together;
+    const double behind = rest > 0 ? rest / std::min(rate, rest * kAloneBytesPerUs) : 0;
+    return block_bytes * (together / rate + behind);
+}
+
 // What the parts of K and the tiles that `chosen` names need and cost.
 inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem& problem,
                               const DeviceProperties& device, const Forms& forms,
@@ -196,6 +209,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double slow_us = std::max(
         least_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
     row.k_block_alone_us = std::max(row.k_block_alone_us, slow_us);
+    if (chosen.splits_all()) {  // all SMs load at once, tiles side by side the same
+        row.k_block_alone_us =
+            std::max(row.k_block_alone_us, (ring.bytes_a + columns * kRowBytes) / kSplitBytesPerUs);
+    }
     row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(slow_us, clipping_us));
     if (could_pair(of_whole_tiles, arrangement, problem, chosen)) {
         const double bytes =
@@ -263,7 +280,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         if (!is_split && full_waves < 1) return 1.5;
         if (operand_bytes / batch < l2_bytes / 4) return 1.0;
         const bool at_once = !is_split || (tiles <= slots && !chosen.in_cluster);
-        return 1 + (at_once ? kAtOnce : kAgain) * static_cast<double>(reads - 1);
+        const double part = !at_once ? kAgain : is_split ? kPartsAtOnce : kAtOnce;
+        return 1 + part * static_cast<double>(reads - 1);
     };
     const double bytes = a_bytes * again(a_bytes, arrangement.clusters_n) +
                          b_bytes * again(b_bytes, arrangement.clusters_m) *
@@ -281,14 +299,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         schedule.cost_us = std::numeric_limits<double>::infinity();
         return schedule;
     }
-    // More than a ring of stages holds comes at the rate of one SM. Blocks may share SMs although
-    // others are idle.
+    if (is_split || has_whole_ring) {
+        memory_us = std::max(memory_us, spread_us(bytes, tiles, device));
+    }
     const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
-    const double sm_bytes = bytes / std::min(tiles / on_sm, sms);
-    const double sm_us = sm_bytes <= kRingBytes ? 0
-                         : on_sm == 1           ? sm_bytes / kAloneBytesPerUs
-                                                : (sm_bytes - kRingBytes) / kSharedBytesPerUs;
-    if (is_split || has_whole_ring) memory_us = std::max(memory_us, sm_us);
     schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
