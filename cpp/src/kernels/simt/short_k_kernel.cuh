@@ -2,6 +2,7 @@
 // its stores of D, so that nothing is exchanged or waited for but A.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -86,8 +87,15 @@ class ColumnsOfB {
     int cols_left_, k_left_;
 };
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kMostShortKBlocks = 4;  // on an SM: their threads need more registers
+#else
+inline constexpr int kMostShortKBlocks = 5;
+#endif
+
 template <class Policy, LoadsOfB kLoads, class Epilogue>
-__global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
+__global__ void __launch_bounds__(Policy::kThreads,
+                                  std::min(Policy::kBlocksPerSm, kMostShortKBlocks))
     short_k_kernel(const __grid_constant__ GemmArgs args, const __grid_constant__ Epilogue epilogue,
                    const __grid_constant__ device::TileScheduler tiles,
                    const __grid_constant__ KSplit, std::int64_t tile) {

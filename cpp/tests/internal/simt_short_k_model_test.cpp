@@ -1,0 +1,51 @@
+#include <cstdint>
+
+#include "../check.hpp"
+#include "kernels/simt/short_k_model.hpp"
+#include "simt_products.hpp"
+
+using namespace tcgemm;
+
+namespace {
+
+using Policy = simt::ShortK<simt::F32>;
+
+double cost_us(std::int64_t m, std::int64_t n, std::int64_t k) {
+    return simt::short_k_us<Policy>(simt_test::product(m, n, k), simt_test::h200());
+}
+
+TEST(vectors_are_loaded_where_they_are_whole_and_aligned) {
+    using simt::LoadsOfB;
+    const auto loads = [](const Operand& b, std::int64_t n, std::int64_t k,
+                          std::int64_t alignment) {
+        return simt::loads_of_b(b, n, k, 4, 4, alignment, 0);
+    };
+    const Operand rows = Operand::row_major(DType::f32, 40);
+    CHECK(loads(rows, 40, 3, 16) == LoadsOfB::vectors);
+    CHECK(loads(rows, 40, 3, 8) == LoadsOfB::elements);
+    CHECK(loads(rows, 38, 3, 16) == LoadsOfB::elements);  // the last one would end behind the row
+    CHECK(loads(Operand::row_major(DType::f32, 41), 40, 3, 16) == LoadsOfB::elements);
+    CHECK(loads(Operand::row_major(DType::f32, 41), 40, 1, 16) == LoadsOfB::vectors);
+    CHECK(loads(Operand::col_major(DType::f32, 40), 40, 40, 16) == LoadsOfB::elements);
+}
+
+TEST(a_long_d_costs_what_moving_it_takes) {
+    const double moving_us = 8e6 * (3 + 3) * 4 / 4.2e6;
+    CHECK(cost_us(3, 8000000, 3) > moving_us);
+    CHECK(cost_us(3, 8000000, 3) < 3 * moving_us);
+}
+
+TEST(more_of_anything_costs_more) {
+    double last = 0;
+    for (std::int64_t k = 1; k <= simt::kMaxShortK; k += 5) {
+        CHECK(cost_us(4, 100000, k) >= last);
+        last = cost_us(4, 100000, k);
+    }
+    for (std::int64_t m = 1; m < 60; m += 8) {
+        CHECK(cost_us(m + 8, 100000, 16) > cost_us(m, 100000, 16));
+    }
+}
+
+}  // namespace
+
+int main() { return check::run(); }
