@@ -184,7 +184,7 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     for (name, architecture), body in functions.items():
         loop = (
             main_loop(body)
-            if re.search("gemm_kernel|few_rows_kernel|short_k_kernel|whole_k_kernel", name)
+            if re.search("gemm_kernel|few_rows_kernel|whole_k_kernel", name)
             else []
         )
         if not loop:
