@@ -119,8 +119,18 @@ def test_others_say_what_they_do_not_take(kernel):
     a, b, _ = operands(mode_of(kernel), 5, 6, 257)
     with pytest.raises(tcgemm.NoKernelError, match="K up to 256"):
         check(kernel, a, b)
+
+
+def test_outputs(kernel):
+    """As the operands are and as the sums; others are for other kernels."""
     mode = mode_of(kernel)
-    other = next(dtype for dtype in mode.outputs if dtype != mode.default_output)
-    a, b, _ = operands(mode, 5, 6, 7)
-    with pytest.raises(tcgemm.NoKernelError, match=f"asks for {other}"):
-        check(kernel, a, b, out_dtype=other)
+    sums = "float64" if mode.name == "fp64" else "float32"
+    for dtype in mode.outputs:
+        for m, n, layout in itertools.product((5, 40), (6, 72), (Layout(), COL, ODD)):
+            a, b, _ = operands(mode, m, n, 16)
+            how = {"out_dtype": dtype, "layouts": {"out": layout}}
+            if dtype in (mode.default_output, sums):
+                check(kernel, a, b, **how)
+            else:
+                with pytest.raises(tcgemm.NoKernelError, match=f"asks for {dtype}"):
+                    check(kernel, a, b, **how)

@@ -96,8 +96,9 @@ std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&
         reason = "takes K up to " + std::to_string(kMaxShortK) +
                  ", the problem has K = " + std::to_string(problem->k);
     }
-    if (reason.empty() && problem->d.dtype != Policy::Numbers::kDType) {
-        reason = std::string("stores ") + name(Policy::Numbers::kDType) +
+    constexpr DType own = Policy::Numbers::kDType, sums = sum_dtype(own);
+    if (reason.empty() && problem->d.dtype != own && problem->d.dtype != sums) {
+        reason = std::string("stores ") + name(own) + (own == sums ? "" : " and float32") +
                  ", the problem asks for " + name(problem->d.dtype);
     }
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;

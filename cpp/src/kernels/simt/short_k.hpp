@@ -15,7 +15,7 @@ inline constexpr int kMaxShortK = 256;  // more is shared out by others, or want
 enum class LoadsOfB { vectors, elements };
 
 // A thread computes kRows rows of kCols columns, all of their K, out of registers, and stores them
-// as the operands are.
+// as the operands are or as the sums.
 template <class Numbers_>
 struct ShortK {
     using Numbers = Numbers_;

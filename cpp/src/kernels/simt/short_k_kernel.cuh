@@ -181,7 +181,8 @@ __global__ void __launch_bounds__(Policy::kThreads,
     if (by_columns) output.turn();
     const std::int64_t col = place.n + My::first();
     const int cols = place.cols - My::first();
-    if (My::kTogether && !by_columns) {
+    const auto store_rows = [&](auto of_d) {  // each of neighbouring columns
+        using T = decltype(of_d);
 #pragma unroll 1
         for (int half = 0; half < 2; ++half) {
             Acc strip[kHalf][kCols];
@@ -193,29 +194,38 @@ __global__ void __launch_bounds__(Policy::kThreads,
             }
             const int rows = place.rows - half * kHalf;
             if (rows <= 0 || cols <= 0) break;
-            output.template store_as<Element>(place.m + half * kHalf, 1, rows, col, cols, strip);
+            output.template store_as<T>(place.m + half * kHalf, 1, rows, col, cols, strip);
         }
-        return;
-    }
+    };
+    const auto store_columns = [&](auto of_d) {  // one after the other
+        using T = decltype(of_d);
 #pragma unroll 1
-    for (int i = 0; i < 2 * kCols; ++i) {
-        const int half = i / kCols, j = i % kCols * My::kStep;
-        const HalfColumn column = sums[i][threadIdx.x];
-        const std::int64_t row = place.m + half * kHalf;
-        const int rows = place.rows - half * kHalf;
-        if (rows <= 0 || j >= cols) continue;
-        if (by_columns) {
-            Acc strip[1][kHalf];
+        for (int i = 0; i < 2 * kCols; ++i) {
+            const int half = i / kCols, j = i % kCols * My::kStep;
+            const HalfColumn column = sums[i][threadIdx.x];
+            const std::int64_t row = place.m + half * kHalf;
+            const int rows = place.rows - half * kHalf;
+            if (rows <= 0 || j >= cols) continue;
+            if (by_columns) {
+                Acc strip[1][kHalf];
 #pragma unroll
-            for (int r = 0; r < kHalf; ++r) strip[0][r] = column.element[r];
-            output.template store_as<Element>(col + j, 1, 1, row, min(rows, kHalf), strip);
-        } else {
-            Acc strip[kHalf][1];
+                for (int r = 0; r < kHalf; ++r) strip[0][r] = column.element[r];
+                output.template store_as<T>(col + j, 1, 1, row, min(rows, kHalf), strip);
+            } else {
+                Acc strip[kHalf][1];
 #pragma unroll
-            for (int r = 0; r < kHalf; ++r) strip[r][0] = column.element[r];
-            output.template store_as<Element>(row, 1, rows, col + j, 1, strip);
+                for (int r = 0; r < kHalf; ++r) strip[r][0] = column.element[r];
+                output.template store_as<T>(row, 1, rows, col + j, 1, strip);
+            }
         }
+    };
+    const auto store = [&](auto of_d) {
+        My::kTogether && !by_columns ? store_rows(of_d) : store_columns(of_d);
+    };
+    if constexpr (!std::is_same_v<Element, Acc>) {
+        if (args.d.dtype == Policy::Numbers::kDType) return store(Element());
     }
+    store(Acc());
 }
 
 }  // namespace tcgemm::simt
