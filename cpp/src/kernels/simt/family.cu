@@ -105,17 +105,10 @@ std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&
 }
 
 template <class Policy>
-constexpr OperandNeeds short_k_needs() {
-    OperandNeeds needs;  // any strides
-    needs.rounds_to_tf32 = true;
-    return needs;
-}
-
-template <class Policy>
 Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& device) {
     Schedule schedule;
     schedule.cost_us = short_k_us<Policy>(with_few_rows(problem), device) +
-                       packing_us(problem, device, short_k_needs<Policy>());
+                       packing_us(problem, device, kTileNeeds);
     schedule.transposed = is_across(problem);
     return schedule;
 }
@@ -124,7 +117,7 @@ template <class Policy>
 constexpr KernelInfo short_k(const char* name) {
     KernelInfo info = {name,
                        Policy::tile,
-                       short_k_needs<Policy>(),
+                       kTileNeeds,
                        rejects_short_k<Policy>,
                        schedule_short_k<Policy>,
                        launch_short_k<Policy>};
