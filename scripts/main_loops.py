@@ -183,9 +183,7 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     rows = []
     for (name, architecture), body in functions.items():
         loop = (
-            main_loop(body)
-            if re.search("gemm_kernel|few_rows_kernel|whole_k_kernel", name)
-            else []
+            main_loop(body) if re.search("gemm_kernel|few_rows_kernel|whole_k_kernel", name) else []
         )
         if not loop:
             continue
