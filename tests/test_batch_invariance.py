@@ -115,6 +115,25 @@ def test_d03_batch_invariant_rows_of_every_layout(lab, mode, rng):
                 assert (got == expected[:m]).all(), (m, run.plan.kernel)
 
 
+def test_batch_invariant_rows_of_a_long_k(lab, mode, rng):
+    """A K that is split whatever M is: all tiles deal it out in the same pieces."""
+    k = 20_001
+    if lab.family == "host" or mode.accumulator == "float16":
+        k = 3_001  # long enough there, and for a sum in float16
+    values, b = data.signed(rng, mode, (1000, k), (k, N))
+    expected, kernels = None, set()
+    for m in (1000, 300, 130, 65, 64, 16, 1):
+        for order in (ROW, COL):
+            layouts = {"a": order, "b": order}
+            run = lab.prepare(
+                mode, values[:m], b, layouts=layouts, out_dtype=mode.sum_output, **HOW
+            )
+            kernels.add(run.plan.kernel)
+            got = bits_of(run.execute())
+            expected = got if expected is None else expected
+            assert (got == expected[:m]).all(), (m, run.plan.kernel, kernels)
+
+
 def test_d04_batch_position(lab, mode, rng):
     """One product in each place of a batch, among random neighbours and among NaN."""
     m, k = 33, 1300

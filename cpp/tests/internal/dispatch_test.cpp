@@ -357,6 +357,36 @@ TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) 
     CHECK(family(problem) != of_a_row);
 }
 
+// Parts take turns along K by stages, which are of one k-block or of two: it shows in the bits.
+TEST(m_does_not_choose_how_a_batch_invariant_product_deals_out_k) {
+    DeviceProperties h200 = gpu(9, 0);
+    if (!runs_on(build_info().architectures, h200.cc())) return;
+    h200.sm_count = 132;
+    h200.shared_memory_per_block = 227 << 10;
+    GemmProblem problem;
+    problem.n = 40;
+    problem.k = 20000;
+    problem.a = Operand::row_major(DType::f16, problem.k);
+    problem.b = problem.c = problem.d = Operand::row_major(DType::f16, problem.n);
+    const auto deals_by_pairs = [&](std::int64_t m) {
+        problem.m = m;
+        const Choice choice = select(ValidProblem::check(problem), h200, {});
+        const std::string name = choice.kernel->name;
+        CHECK(choice.schedule.split_k > 1);
+        return name == "sm90_wgmma_f16_64x64_pp" || name == "sm90_wgmma_f16_64x128_pp";
+    };
+    CHECK(deals_by_pairs(64));
+    problem.determinism = Determinism::batch_invariant;
+    for (const std::int64_t m : {1, 16, 64, 200, 1000, 100000}) CHECK(!deals_by_pairs(m));
+    CHECK_THROWS(NoKernelError,
+                 select(ValidProblem::check(problem), h200, {"", "sm90_wgmma_f16_64x64_pp"}),
+                 "M must not choose");
+    problem.k = 16000;  // in one piece
+    CHECK_EQ(std::string(select(ValidProblem::check(problem), h200, {"", "sm90_wgmma_f16_64x64_pp"})
+                             .kernel->name),
+             "sm90_wgmma_f16_64x64_pp");
+}
+
 TEST(no_family_takes_more_tiles_than_it_counts) {
     for (const auto& [major, minor] : {std::pair{7, 5}, {8, 0}, {9, 0}}) {
         const DeviceProperties card = gpu(major, minor);
