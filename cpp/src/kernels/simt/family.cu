@@ -106,9 +106,12 @@ std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&
 
 template <class Policy>
 Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& device) {
+    constexpr ShortKCost kCost = {Policy::kRows,    Policy::kCols,
+                                  Policy::kThreads, Policy::kBlocksPerSm,
+                                  Policy::kSteps,   sizeof(typename Policy::Element)};
     Schedule schedule;
-    schedule.cost_us = short_k_us<Policy>(with_few_rows(problem), device) +
-                       packing_us(problem, device, kTileNeeds);
+    schedule.cost_us =
+        short_k_us(kCost, with_few_rows(problem), device) + packing_us(problem, device, kTileNeeds);
     schedule.transposed = is_across(problem);
     return schedule;
 }

@@ -8,7 +8,7 @@
 #include "core/math.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
-#include "kernels/simt/short_k.hpp"
+#include "kernels/simt/short_k_loads.hpp"
 #include "kernels/wave_model.hpp"
 
 namespace tcgemm::simt {
@@ -23,46 +23,55 @@ inline constexpr double kShortKSetUs = 0.82, kShortKSetOnSmUs = 0.22;
 inline constexpr double kShortKWarpCycles = 68, kShortKStepCycles = 7.5, kShortKLineCycles = 0.78;
 inline constexpr double kVectorStoreCycles = 30, kElementStoreCycles = 560;
 
+// What the model knows of a row; see ShortK.
+struct ShortKCost {
+    int rows, thread_cols, threads;  // of a block; columns of each of its threads
+    int resident;                    // blocks that an SM holds
+    int steps;                       // values of k in a set
+    int element_bytes;
+};
+
 // `problem`: as the kernel computes it.
-template <class Policy>
-double short_k_us(const ValidProblem& problem, const DeviceProperties& device) {
-    constexpr int kItem = sizeof(typename Policy::Element);
+inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
+                         const DeviceProperties& device) {
+    const int item = kernel.element_bytes;
+    const int block_cols = kernel.threads * kernel.thread_cols;
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
     const Operand &b = problem->b, &d = problem->d;
-    const bool vectors = loads_of_b(b, problem->n, problem->k, kItem, Policy::kCols, b.alignment,
-                                    problem->batch_rank) == LoadsOfB::vectors;
-    const double rows = std::min(m, double{Policy::kRows});
-    const double cols = std::min(n, double{Policy::kBlockCols});
+    const bool vectors = loads_of_b(b, problem->n, problem->k, item, kernel.thread_cols,
+                                    b.alignment, problem->batch_rank) == LoadsOfB::vectors;
+    const double rows = std::min(m, static_cast<double>(kernel.rows));
+    const double cols = std::min(n, static_cast<double>(block_cols));
     const double warps =
-        std::min(ceil_div(cols, vectors ? 32 * Policy::kCols : 32), double{Policy::kThreads / 32});
+        std::min(ceil_div(cols, vectors ? 32 * kernel.thread_cols : 32), kernel.threads / 32.0);
     // The lanes of a warp read one by one what is so far apart.
     constexpr double kLineBytes = 128;
-    const double warp_bytes = 32.0 * static_cast<double>(std::abs(b.col_stride)) * kItem;
-    const double lines = Policy::kCols * std::clamp(warp_bytes / kLineBytes, 1.0, 32.0);
-    const double fma_per_cycle = kItem == 8 ? 2 : 4;  // instructions
-    const double fma_cycles = (rows > 4 ? 8 : 4) * Policy::kCols / fma_per_cycle;
+    const double warp_bytes = 32.0 * static_cast<double>(std::abs(b.col_stride)) * item;
+    const double lines = kernel.thread_cols * std::clamp(warp_bytes / kLineBytes, 1.0, 32.0);
+    const double fma_per_cycle = item == 8 ? 2 : 4;  // instructions
+    const double fma_cycles = (rows > 4 ? 8 : 4) * kernel.thread_cols / fma_per_cycle;
     const double k_cycles =
         fma_cycles + kShortKStepCycles + (vectors ? 1 : lines * kShortKLineCycles);
     const double store_cycles = vectors && d.col_stride == 1
                                     ? kVectorStoreCycles
-                                    : kElementStoreCycles * rows / Policy::kRows;
+                                    : kElementStoreCycles * rows / kernel.rows;
     const double cycles = kShortKWarpCycles + store_cycles + k * k_cycles;
 
-    const double blocks = ceil_div(m, Policy::kRows) * ceil_div(n, Policy::kBlockCols) * batch;
+    const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, block_cols) * batch;
     const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
-    const double waves = std::floor(on_sm / Policy::kBlocksPerSm);
-    const double sets = ceil_div(k, Policy::kSteps);
+    const double waves = std::floor(on_sm / kernel.resident);
+    const double sets = ceil_div(k, kernel.steps);
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
         return kShortKBlockUs + kShortKBlockOnSmUs * resident +
                (kShortKSetUs + kShortKSetOnSmUs * resident) * (sets - 1);
     };
     const double waiting_us =
-        waves * wave_us(Policy::kBlocksPerSm) + wave_us(on_sm - waves * Policy::kBlocksPerSm);
+        waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
     const double issue_us = on_sm * warps * cycles / clock_mhz(device);
-    const double bytes = ((m + n) * k * kItem + m * n * size_of(d.dtype)) * batch;
+    const double bytes = ((m + n) * k * item + m * n * size_of(d.dtype)) * batch;
     return kShortKLaunchUs +
            overlapped(std::max(issue_us, waiting_us), bytes / memory_rate(device));
 }
