@@ -5,40 +5,17 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, families, round_to
+from harness import COL, Layout, data
+from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
 
 pytestmark = pytest.mark.gpu
-MODES_OF = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "f64": "fp64"}
-KERNELS = [kernel["name"] for kernel in tcgemm.kernels() if "_short_k_" in kernel["name"]] or [
-    "none in this build"
-]
-ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
+KERNELS = names(lambda name: "_short_k_" in name)
 ALIGNED = {"pad": 8, "offset": 8}  # vectors of any dtype
-REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
 
 
 @pytest.fixture(params=KERNELS)
 def kernel(request, monkeypatch):
-    if "simt" not in families.runnable():
-        pytest.skip("no simt on this machine")
-    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
-    return request.param
-
-
-def mode_of(kernel):
-    return MODES[MODES_OF[kernel.split("_")[1]]]
-
-
-def operands(mode, m, n, k, batch=()):
-    rng = np.random.default_rng(m * n + k)
-    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
-    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
-
-
-def check(kernel, a, b, c=None, **how):
-    done = Lab(tcgemm, "simt").check(mode_of(kernel), a, b, c, **how)
-    assert done.kernel == kernel
-    return done
+    return force(request.param, monkeypatch)
 
 
 def test_each_number_of_rows_and_columns(kernel):

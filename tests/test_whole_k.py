@@ -5,34 +5,16 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, families, round_to
+from harness import COL, Layout, data
+from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
 
 pytestmark = pytest.mark.gpu
-MODES_OF = {
-    "f32": "fp32",
-    "tf32": "tf32",
-    "f16": "fp16",
-    "bf16": "bf16",
-    "f64": "fp64",
-    "i8": "int8",
-}
-KERNELS = [kernel["name"] for kernel in tcgemm.kernels() if "_whole_k_" in kernel["name"]] or [
-    "none in this build"
-]
-ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
-REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
+KERNELS = names(lambda name: "_whole_k_" in name)
 
 
 @pytest.fixture(params=KERNELS)
 def kernel(request, monkeypatch):
-    if request.param.rsplit("_whole_k_")[0].rsplit("_", 1)[0] not in families.runnable():
-        pytest.skip("its family is not on this machine")
-    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
-    return request.param
-
-
-def mode_of(kernel):
-    return MODES[MODES_OF[kernel.split("_whole_k_")[0].rsplit("_", 1)[1]]]
+    return force(request.param, monkeypatch)
 
 
 def tile_of(kernel):
@@ -44,19 +26,6 @@ def largest_k(kernel):
     tile, operand = tile_of(kernel), 24_000 // 2
     item = {"fp64": 8, "fp32": 4, "tf32": 4, "int8": 1}.get(mode_of(kernel).name, 2)
     return min(128, operand // (tile * item + 48), (operand // tile - 48) // item)
-
-
-def operands(mode, m, n, k, batch=()):
-    rng = np.random.default_rng(m * n + k)
-    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
-    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
-
-
-def check(kernel, a, b, c=None, **how):
-    family = kernel.split("_whole_k_")[0].rsplit("_", 1)[0]
-    done = Lab(tcgemm, family).check(mode_of(kernel), a, b, c, **how)
-    assert done.kernel == kernel
-    return done
 
 
 def test_each_number_of_rows_and_columns(kernel):

@@ -1,0 +1,51 @@
+"""What tests share that force one kernel by its name, in products of whole numbers."""
+
+import numpy as np
+import pytest
+import tcgemm
+
+from . import data, families
+from .check import Lab
+from .formats import round_to
+from .layout import Layout
+from .modes import MODES
+
+ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
+REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
+_FAMILIES = {kernel["name"]: kernel["family"] for kernel in tcgemm.kernels()}
+_MODES = {
+    "f32": "fp32",
+    "tf32": "tf32",
+    "f16": "fp16",
+    "bf16": "bf16",
+    "f64": "fp64",
+    "i8": "int8",
+}
+
+
+def names(wanted):
+    """Of this build, those of which wanted(name); never none, for a fixture needs parameters."""
+    return [name for name in _FAMILIES if wanted(name)] or ["none in this build"]
+
+
+def force(kernel, monkeypatch):
+    if _FAMILIES.get(kernel) not in families.runnable():
+        pytest.skip("its family is not on this machine")
+    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel)
+    return kernel
+
+
+def mode_of(kernel):
+    return MODES[_MODES[kernel.removeprefix(_FAMILIES[kernel] + "_").split("_")[0]]]
+
+
+def operands(mode, m, n, k, batch=()):
+    rng = np.random.default_rng(m * n + k)
+    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
+    return a, b, round_to(rng.integers(-8, 8, (*batch, m, n)), mode.default_output)
+
+
+def check(kernel, a, b, c=None, **how):
+    done = Lab(tcgemm, _FAMILIES[kernel]).check(mode_of(kernel), a, b, c, **how)
+    assert done.kernel == kernel
+    return done
