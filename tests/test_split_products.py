@@ -15,6 +15,10 @@ def integers(shape, seed):
     return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
+def sums_of(dtype):
+    return "float64" if dtype == "float64" else "float32"
+
+
 # K over blocks of sm90_wgmma, which all wait for each other, and of simt, where the last one of a
 # tile waits for those before: few tiles, and more parts than a part of the GPU holds at once.
 PRODUCTS = pytest.mark.parametrize(
@@ -36,7 +40,7 @@ def test_split_products_on_streams_at_once(m, k, n, dtype):
     a, b = integers((m, k), 1), integers((k, n), 2)
     expected = a @ b
     a, b = (place.array(x.astype(dtype), dtype) for x in (a, b))
-    sums = "float64" if dtype == "float64" else "float32"
+    sums = sums_of(dtype)
     assert tcgemm.plan(a, b, out_dtype=sums).split_k > 1
     lanes = [torch.cuda.Stream(priority=-(i % 2)) for i in range(4)]
     outs = [place.empty((m, n), sums) for _ in lanes]
@@ -55,7 +59,7 @@ def test_split_products_with_a_part_of_the_gpu(m, k, n, dtype):
     place = Place("torch", "cuda")
     stream = green_stream(sm_count=16)
     a, b = integers((m, k), 1), integers((k, n), 2)
-    sums = "float64" if dtype == "float64" else "float32"
+    sums = sums_of(dtype)
     out = place.empty((m, n), sums)
     on_gpu = [place.array(x.astype(dtype), dtype) for x in (a, b)]
     place.module.cuda.synchronize()
