@@ -57,6 +57,13 @@ inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
     return {};
 }
 
+// Kernels for a short K.
+inline std::string rejects_long_k(const ValidProblem& problem, std::int64_t most) {
+    if (problem->k <= most) return {};
+    return "takes K up to " + std::to_string(most) +
+           ", the problem has K = " + std::to_string(problem->k);
+}
+
 // What a kernel says of a batch-invariant problem that it is chosen for by its cost.
 inline std::string competes_in_other_bits() {
     return "competes with kernels that have other bits; with determinism batch_invariant none may";

@@ -78,6 +78,11 @@ std::string rejects_numbers(const ValidProblem& problem) {
     return rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
 }
 
+constexpr KernelInfo competing(KernelInfo info) {
+    info.competes = true;
+    return info;
+}
+
 template <class Policy>
 std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
     if (problem.batch_invariant()) {
@@ -92,10 +97,7 @@ template <class Policy>
 std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&) {
     if (problem.batch_invariant()) return competes_in_other_bits();
     std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
-    if (reason.empty() && problem->k > kMaxShortK) {
-        reason = "takes K up to " + std::to_string(kMaxShortK) +
-                 ", the problem has K = " + std::to_string(problem->k);
-    }
+    if (reason.empty()) reason = rejects_long_k(problem, kMaxShortK);
     constexpr DType own = Policy::Numbers::kDType, sums = sum_dtype(own);
     if (reason.empty() && problem->d.dtype != own && problem->d.dtype != sums) {
         reason = std::string("stores ") + name(own) + (own == sums ? "" : " and float32") +
@@ -118,14 +120,8 @@ Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& d
 
 template <class Policy>
 constexpr KernelInfo short_k(const char* name) {
-    KernelInfo info = {name,
-                       Policy::tile,
-                       kTileNeeds,
-                       rejects_short_k<Policy>,
-                       schedule_short_k<Policy>,
-                       launch_short_k<Policy>};
-    info.competes = true;
-    return info;
+    return competing({name, Policy::tile, kTileNeeds, rejects_short_k<Policy>,
+                      schedule_short_k<Policy>, launch_short_k<Policy>});
 }
 
 template <class Policy>
@@ -156,14 +152,8 @@ Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& 
 
 template <class Policy>
 constexpr KernelInfo few_rows(const char* name) {
-    KernelInfo info = {name,
-                       Policy::tile,
-                       few_rows_needs<Policy>(),
-                       rejects_few_rows<Policy>,
-                       schedule_few_rows<Policy>,
-                       launch_few_rows<Policy>};
-    info.competes = true;
-    return info;
+    return competing({name, Policy::tile, few_rows_needs<Policy>(), rejects_few_rows<Policy>,
+                      schedule_few_rows<Policy>, launch_few_rows<Policy>});
 }
 
 template <class Math>

@@ -84,10 +84,8 @@ inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel
     if (problem.batch_invariant()) {
         return competes_in_other_bits();
     }
-    if (problem->k > kMaxK) {
-        return "takes K up to " + std::to_string(kMaxK) +
-               ", the problem has K = " + std::to_string(problem->k);
-    }
+    const std::string reason = rejects_long_k(problem, kMaxK);
+    if (!reason.empty()) return reason;
     const auto largest = [&](std::int64_t size) {  // however the operand lies
         const auto image = [&](std::int64_t outer_stride, std::int64_t k_stride) {
             ImageLayout layout =
