@@ -65,8 +65,9 @@ class Multiprocessor:
         return min(self.blocks, self.warps // warps, by_registers, by_shared)
 
 
-# An architecture whose code runs on more than one kind of them counts on each.
-RUNS_ON = {"80": ("80", "86")}
+# An architecture whose code runs on more than one kind of them counts on each that a kernel has no
+# code of its own for.
+RUNS_ON = {"80": ("80", "86", "89")}
 MULTIPROCESSORS = {
     "70": Multiprocessor(64, 32, 96, shared_unit=256, reserved=0),
     "75": Multiprocessor(32, 16, 64, shared_unit=256, reserved=0),
@@ -192,6 +193,8 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
         registers = kernels[name].usage[architecture]["REG"]
         shared = shared_bytes(kernels[name], architecture, dynamic)
         for where in RUNS_ON.get(architecture, (architecture,)):
+            if where != architecture and (name, where) in functions:
+                continue
             sm = MULTIPROCESSORS[where.removesuffix("a")]
             blocks = sm.resident_blocks(block, registers, shared)
             rows.append(

@@ -23,12 +23,15 @@ struct RowCost {
     // A k-block takes no less, however few blocks an SM has: with the operands in L2, or in memory.
     double latency_us, far_latency_us;
     DType operand = DType::f16, sum = DType::f32;
-    bool halves = false;  // float32 operands, packed in halves (halves.hpp): three products
+    bool halves = false;    // float32 operands, packed in halves (halves.hpp): three products
+    bool overlaps = false;  // its grid starts while the one before ends, where the GPU can do that
 };
 
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
+inline constexpr double kOverlappedLaunchUs = 0.3;  // of a grid that starts while another ends
 inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
+inline constexpr double kOverlappedReduceUs = 3.3;  // where the first overlaps what is before it,
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
 inline constexpr int kMinPartBlocks = 4;  // k-blocks
@@ -105,9 +108,11 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
     const double d_bytes = size_of(problem->d.dtype) * m * n * batch;
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
-    double total = kLaunchUs + overlapped(busy_us, memory_us);
+    const bool overlaps = row.overlaps && device.cc() >= 90;
+    double total = (overlaps ? kOverlappedLaunchUs : kLaunchUs) + overlapped(busy_us, memory_us);
     if (splits > 1)
-        total += kReduceUs + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+        total += (overlaps ? kOverlappedReduceUs : kReduceUs) +
+                 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
     if (row.halves) total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device);
     return total;
 }

@@ -337,6 +337,8 @@ TEST(float64_of_odd_strides_is_not_packed) {
     CHECK_EQ(choose(39, 4097), std::string("sm80_mma_f64_unaligned_64x64x16"));
     CHECK_EQ(choose(4097, 4097), std::string("sm80_mma_f64_unaligned_128x128x16"));
     CHECK_EQ(choose(4096, 4096), std::string("sm80_mma_f64_128x128x16"));
+    CHECK_EQ(choose(256, 256), std::string("sm80_mma_f64_32x32x32"));
+    CHECK_EQ(choose(257, 257), std::string("sm80_mma_f64_unaligned_32x32x32"));
 }
 
 TEST(neither_m_nor_the_batch_takes_a_batch_invariant_product_to_another_family) {

@@ -1,4 +1,5 @@
 // sm80_mma: products on the tensor cores of sm_80 and newer, through mma.sync.
+#include <algorithm>
 #include <string>
 
 #include "kernels/rejects.hpp"
@@ -81,6 +82,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     }
     std::string reason =
         Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem, device);
+    if (reason.empty() && Row::warps_k > 1 && problem.batch_invariant()) {
+        reason = competes_in_other_bits();
+    }
     if (reason.empty()) reason = rejects_tiles(problem, Row::tile);
     return reason.empty() ? rejects_k_blocks(problem, kBlockK<Row>, Row::stages) : reason;
 }
@@ -89,6 +93,7 @@ template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = Row::unaligned ? 8 : 16;
+    needs.packed_row_bytes = kLineBytes;
     needs.fp8 = Row::fp8;
     needs.k_major_a = needs.k_major_b = !Row::any_major;
     needs.halves_block = Row::halves ? kHalvesBlock : 0;
@@ -97,9 +102,13 @@ constexpr OperandNeeds needs() {
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    RowCost cost = {Row::tile,      Row::blocks_per_sm,        Row::k_block_us,
-                    Row::block_us,  Row::latency_us,           Row::far_latency_us,
-                    element<Row>(), sum_dtype(element<Row>()), Row::halves};
+    // A100 has 164 KB of shared memory, GeForce cards 100: fewer blocks than the registers.
+    const int fit = static_cast<int>(device.shared_memory_per_block / Row::shared_bytes);
+    const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
+    RowCost cost = {
+        Row::tile,       blocks_per_sm,       Row::k_block_us, Row::block_us,
+        Row::latency_us, Row::far_latency_us, element<Row>(),  sum_dtype(element<Row>()),
+        Row::halves,     Row::overlaps};
     cost.tile.block_k = kBlockK<Row>;
     Schedule schedule = schedule_row(cost, problem, device);
     schedule.cost_us += packing_us(problem, device, needs<Row>());

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/device/arch_guard.cuh"
+#include "kernels/device/launch.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/sm80_mma/launch.hpp"
@@ -54,6 +55,30 @@ struct Exponents {
     }
 };
 
+// Waits for the warps that share the k of a part of the tile.
+template <class Shape>
+__device__ __forceinline__ void sync_sharers() {
+    if constexpr (Shape::kWarpsK > 1) {
+        __syncthreads();
+    } else {
+        __syncwarp();
+    }
+}
+
+// A warp adds to kRows x kCols sums, rows kLd apart, those of the other kParts of k, each `stride`
+// sums behind the one before, always in this order.
+template <int kRows, int kCols, int kLd, int kParts, class Sum>
+__device__ __forceinline__ void add_up(Sum* sums, int stride) {
+#pragma unroll
+    for (int i = threadIdx.x % 32; i < kRows * kCols; i += 32) {
+        Sum* const at = sums + i / kCols * kLd + i % kCols;
+        Sum sum = at[0];
+#pragma unroll
+        for (int part = 1; part < kParts; ++part) sum += at[part * stride];
+        at[0] = sum;
+    }
+}
+
 template <class Policy, class Epilogue>
 __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogue& epilogue,
                                              const device::TileScheduler& scheduler,
@@ -65,8 +90,9 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
     static_assert(S::kWarps * Mma::kM * kStagedLd<Policy> * sizeof(Sum) <= S::kRingBytes);
 
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int warp_m = warp / S::kWarpsN * Policy::tile.warp_m;
-    const int warp_n = warp % S::kWarpsN * Policy::tile.warp_n;
+    const int warp_k = warp / S::kWarpsMn, warp_mn = warp % S::kWarpsMn;
+    const int warp_m = warp_mn / S::kWarpsN * Policy::tile.warp_m;
+    const int warp_n = warp_mn % S::kWarpsN * Policy::tile.warp_n;
 
     auto& keep = *reinterpret_cast<Keep*>(shared + S::kRingBytes);
     const std::uint32_t barrier = ptx::shared_address(&keep.barrier);
@@ -93,7 +119,8 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
         Policy::a_major == Major::k ? args.a.row_stride : args.a.col_stride, b,
         Policy::b_major == Major::k ? args.b.col_stride : args.b.row_stride, place.rows, place.cols,
         min(args.k - k, split.k_per_split), args.k);
-    Loop mainloop(ring, warp_m, warp_n);
+    Loop mainloop(ring, warp_m, warp_n, warp_k);
+    if constexpr (Policy::kOverlaps) device::wait_for_predecessor();
     if constexpr (Policy::kBlockScales) {
         mainloop.run(sums,
                      BlockScales<S>(epilogue.in_batch(args.batch, place.batch), place.m + warp_m,
@@ -102,13 +129,19 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
         mainloop.run(sums, NoBlockScales());
     }
 
-    // 3. Store through the epilogue, 16 rows at a time.
+    // 3. Store through the epilogue, 16 rows at a time, while the next kernel is launched. One that
+    // adds up parts of K is not: it would keep blocks of this one from an SM.
+    if (Policy::kOverlaps && split.split_k == 1) device::release_successor();
     __syncthreads();  // nobody reads or fills the ring any more
     const Place out(keep.tile, args, split);
     const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
     constexpr int kLd = kStagedLd<Policy>;
     const Exponents exponents(args, out.batch);
-    auto* const staged = reinterpret_cast<Sum*>(shared) + warp * Mma::kM * kLd;
+    auto* const all_staged = reinterpret_cast<Sum*>(shared);
+    auto* const staged = all_staged + warp * Mma::kM * kLd;
+    // Warps that share k add up a part of these rows each.
+    constexpr int kRows = Mma::kM / S::kWarpsK;
+    auto* const stored = all_staged + (warp_mn * Mma::kM + warp_k * kRows) * kLd;
 #pragma unroll 1
     for (int i = 0; i < S::kMmasM; ++i) {
 #pragma unroll
@@ -129,11 +162,16 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
                 }
             }
         }
-        __syncwarp();
-        epilogue::store_staged<Mma::kM, Policy::tile.warp_n, kLd>(
-            output, staged, out.m + warp_m + i * Mma::kM, out.n + warp_n,
-            out.rows - warp_m - i * Mma::kM, out.cols - warp_n);
-        __syncwarp();
+        sync_sharers<S>();
+        if constexpr (S::kWarpsK > 1) {
+            add_up<kRows, Policy::tile.warp_n, kLd, S::kWarpsK>(stored,
+                                                                S::kWarpsMn * Mma::kM * kLd);
+            __syncwarp();
+        }
+        const int row = warp_m + i * Mma::kM + warp_k * kRows;
+        epilogue::store_staged<kRows, Policy::tile.warp_n, kLd>(
+            output, stored, out.m + row, out.n + warp_n, out.rows - row, out.cols - warp_n);
+        sync_sharers<S>();
     }
 }
 

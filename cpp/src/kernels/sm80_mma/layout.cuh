@@ -19,7 +19,7 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
     const auto launch = [&](const auto& epilogue) {
         using Epilogue = std::decay_t<decltype(epilogue)>;
         launch_blocks<Row>(gemm_kernel<P, Epilogue>, kSharedBytes<P>, args, epilogue, scheduler,
-                           split, stream);
+                           split, stream, Row::overlaps);
     };
     if constexpr (Row::scales && Row::linear) {
         if (args.scales != nullptr) return launch(epilogue::Scaled(args));

@@ -104,7 +104,7 @@ class Mainloop {
     using Ring = CopyRing<Policy, kAhead, !Policy::kPromoted>;
 
     // The warp's part of the tile begins at row `warp_m`, column `warp_n`.
-    __device__ Mainloop(const Ring& ring, int warp_m, int warp_n)
+    __device__ Mainloop(const Ring& ring, int warp_m, int warp_n, int /*warp_k: one*/)
         : ring_(ring), fragments_a_(warp_m), fragments_b_(warp_n) {}
 
     // `scales`: BlockScales, or NoBlockScales.

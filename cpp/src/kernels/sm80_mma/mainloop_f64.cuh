@@ -11,9 +11,10 @@ namespace tcgemm::sm80_mma {
 template <class Mma, class Tile, Major major>
 class FragmentsF64 {
    public:
-    // `mn`: the warp's first row of A or column of B within the block's tile.
-    __device__ explicit FragmentsF64(int mn) {
-        const int lane = threadIdx.x % 32, along = lane / 4, k = lane % 4;
+    // `mn`: the warp's first row of A or column of B within the block's tile, `first_k` its first
+    // k.
+    __device__ FragmentsF64(int mn, int first_k) {
+        const int lane = threadIdx.x % 32, along = lane / 4, k = first_k + lane % 4;
         offset_ =
             ptx::opaque(major == Major::k ? Tile::offset(mn + along, k / 2) + k % 2 * 8
                                           : Tile::offset(k, (mn + along) / 2) + along % 2 * 8);
@@ -50,7 +51,7 @@ class MainloopF64 {
     // A stage is passed while fragments of it are still to be loaded, so that the one before is
     // overwritten next: copies are a ring less two stages ahead.
     static constexpr int kAhead = Policy::kStages - 2;
-    static_assert(Policy::tile.block_k == Mma::kK && kMmasM % 2 == 0 && kMmasN >= 4);
+    static_assert(Policy::tile.block_k == Mma::kK * S::kWarpsK && kMmasM % 2 == 0 && kMmasN >= 4);
 
     // What a warp does beside its multiplications, by their number in a k-block. All copies are
     // started, two by two, before the stage is passed; the wait for the next k-block stands before
@@ -64,9 +65,12 @@ class MainloopF64 {
     // Sums leave few registers for addresses.
     using Ring = CopyRing<Policy, kAhead, false>;
 
-    // The warp's part of the tile begins at row `warp_m`, column `warp_n`.
-    __device__ MainloopF64(const Ring& ring, int warp_m, int warp_n)
-        : ring_(ring), fragments_a_(warp_m), fragments_b_(warp_n) {}
+    // The warp's part of the tile begins at row `warp_m`, column `warp_n`; it is the `warp_k`-th
+    // of those that share its k.
+    __device__ MainloopF64(const Ring& ring, int warp_m, int warp_n, int warp_k)
+        : ring_(ring),
+          fragments_a_(warp_m, warp_k * Mma::kK),
+          fragments_b_(warp_n, warp_k * Mma::kK) {}
 
     __device__ __forceinline__ void run(Sums& sums, NoBlockScales) {
         const int blocks = ring_.blocks();

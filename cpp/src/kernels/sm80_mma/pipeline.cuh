@@ -15,12 +15,16 @@ namespace ptx = device::ptx;
 template <class Policy>
 struct Shape {
     static constexpr TileConfig tile = Policy::tile;
-    using Mma = ptx::Mma<typename Policy::ElementA, typename Policy::ElementB,
-                         typename Policy::Accumulator>;
     static constexpr int kItem = sizeof(typename Policy::ElementA);  // as many of B
     static constexpr int kWarpsM = tile.block_m / tile.warp_m;
     static constexpr int kWarpsN = tile.block_n / tile.warp_n;
-    static constexpr int kWarps = kWarpsM * kWarpsN;
+    static constexpr int kWarpsMn = kWarpsM * kWarpsN;
+    static constexpr int kWarpsK = warps_along_k<typename Policy::Accumulator>(kWarpsMn);
+    static constexpr int kWarps = kWarpsMn * kWarpsK;
+    using Mma = std::conditional_t<std::is_same_v<typename Policy::Accumulator, double>,
+                                   ptx::MmaF64<tile.block_k / kWarpsK>,
+                                   ptx::Mma<typename Policy::ElementA, typename Policy::ElementB,
+                                            typename Policy::Accumulator>>;
     static constexpr int kMmasM = tile.warp_m / Mma::kM, kMmasN = tile.warp_n / Mma::kN;
     static_assert(tile.threads == kWarps * 32);
     static_assert(!Policy::kPromoted || tile.block_k <= kPromotedK);

@@ -22,6 +22,13 @@ struct UnalignedF64 {
     double value;
 };
 
+// Warps that share the k of each part of a tile: of float64, where a tile has fewer parts than an
+// SM has tensor cores, all of which then work on a small product's few tiles.
+template <class Accumulator>
+constexpr int warps_along_k(int parts) {
+    return std::is_same_v<Accumulator, double> && parts < 4 ? 4 / parts : 1;
+}
+
 // What a kernel multiplies for an element of a row's.
 template <class Element>
 struct Multiplied {
@@ -48,6 +55,7 @@ struct Policy {
     static constexpr int kLeastArch = Row::least_cc * 10;  // as __CUDA_ARCH__
     static constexpr bool kBlockScales = Row::block_scales;
     static constexpr bool kPromoted = Row::promoted;
+    static constexpr bool kOverlaps = Row::overlaps;
     static constexpr Major a_major = A, b_major = B;
 };
 

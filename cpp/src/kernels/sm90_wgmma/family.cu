@@ -13,8 +13,6 @@
 namespace tcgemm::sm90_wgmma {
 namespace {
 
-constexpr int kLineBytes = 128;  // of L2
-
 template <class Element>
 constexpr DType dtype_of() {
     if (std::is_same_v<Element, __half>) return DType::f16;
@@ -91,8 +89,6 @@ constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
     needs.tensor_map = true;
-    // Packed rows fill whole lines of L2. Rows that begin amid its sectors take the copy engine 1.7
-    // times longer.
     needs.packed_row_bytes = kLineBytes;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;

@@ -77,22 +77,31 @@ struct Mma<__half, __half, __half> : MmaOf32Bytes<__half> {
 };
 
 // A lane holds for each quad of k, at k lane % 4 of it, of A the elements of rows lane / 4 and + 8,
-// of B those of column lane / 4 of either B. One instruction for all of k (sm_90) reads and writes
-// the sums once.
-template <>
-struct Mma<double, double, double> {
-    static constexpr int kM = 16, kN = 8, kK = 16;
+// of B those of column lane / 4 of either B. One instruction for all of its k, 8 or 16 (sm_90),
+// reads and writes the sums once.
+template <int kDepth>
+struct MmaF64 {
+    static constexpr int kM = 16, kN = 8, kK = kDepth;
+    static_assert(kK == 8 || kK == 16);
     using Fragment = double[kK / 2];
     using Sums = double[4];
     static __device__ __forceinline__ void multiply(Sums& d, const Fragment& a, const Fragment& b,
                                                     int half) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7, "
-            "%8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
-            : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-            : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
-              "d"(a[7]), "d"(b[half]), "d"(b[2 + half]), "d"(b[4 + half]), "d"(b[6 + half]));
+        if constexpr (kK == 16) {
+            asm volatile(
+                "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+                "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+                : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+                  "d"(a[7]), "d"(b[half]), "d"(b[2 + half]), "d"(b[4 + half]), "d"(b[6 + half]));
+        } else {
+            asm volatile(
+                "mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+                "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+                : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[half]), "d"(b[2 + half]));
+        }
 #else
 #pragma unroll
         for (int k = 0; k < kK / 2; k += 2) {
@@ -110,5 +119,7 @@ struct Mma<double, double, double> {
         return make_double2(d[2 * half], d[2 * half + 1]);
     }
 };
+template <>
+struct Mma<double, double, double> : MmaF64<16> {};
 
 }  // namespace tcgemm::device::ptx

@@ -1,0 +1,84 @@
+"""Tiles whose warps share K: every size, K around what the warps and stages of one take."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, Layout, data
+from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
+
+pytestmark = pytest.mark.gpu
+KERNELS = names(lambda name: name.startswith("sm80_mma_f64_") and name.endswith("_32x32x32"))
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request, monkeypatch):
+    return force(request.param, monkeypatch)
+
+
+def test_each_number_of_rows_and_columns(kernel):
+    sizes = (1, 3, 8, 15, 16, 17, 31, 32, 33, 67)
+    for m, n in itertools.product(sizes, repeat=2):
+        a, b, c = operands(mode_of(kernel), m, n, 45)
+        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
+            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_each_k(kernel):
+    """A warp has 8 of a k-block of 32, of which six are in shared memory."""
+    for k in (*range(1, 36), 63, 64, 65, 127, 128, 160, 191, 192, 193, 225, 1000):
+        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
+            a, b, _ = operands(mode_of(kernel), 35, 34, k)
+            check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
+    a, b, c = operands(mode_of(kernel), 5, 6, 1)
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+
+
+def test_each_layout(kernel):
+    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
+    for of_a, of_b in itertools.product(layouts, repeat=2):
+        for of_d in (Layout(), COL, STEP):
+            a, b, c = operands(mode_of(kernel), 33, 40, 70)
+            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
+            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+
+
+def test_batches_and_parts_of_k(kernel):
+    mode = mode_of(kernel)
+    a, b, c = operands(mode, 35, 37, 41, (30, 3))
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
+    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
+    for k in (4096, 5001, 20_000):
+        a, b, c = operands(mode, 35, 66, k)
+        assert check(kernel, a, b, c, beta=1, expect="exact").split_k > 1
+
+
+def test_what_lies_outside_is_not_multiplied(kernel):
+    """A matrix within another of NaN and infinity."""
+    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
+        a, b, _ = operands(mode_of(kernel), 18, 33, 45)
+        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
+        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+
+
+def test_special_values_reach_their_row_and_column_alone(kernel):
+    a, b, _ = operands(mode_of(kernel), 40, 50, 71)
+    a, b = a.copy(), b.copy()
+    a[1, 22], b[70, 35] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def test_rounding_keeps_the_bound(kernel):
+    rng = np.random.default_rng(1)
+    for make in (data.positive, data.signed):
+        for m, k in ((50, 100), (50, 1037), (20, 30_000)):
+            check(kernel, *make(rng, mode_of(kernel), (m, k), (k, 35)))
+
+
+def test_batch_invariant_products_are_not_taken(kernel):
+    """Other tiles add up K in another order, and M would choose among them."""
+    a, b, _ = operands(mode_of(kernel), 40, 50, 100)
+    with pytest.raises(tcgemm.NoKernelError, match="other bits"):
+        check(kernel, a, b, determinism="batch_invariant")
