@@ -33,9 +33,10 @@ struct OperandArgs {
 
     // Path::rows: a row is `units` of what a thread moves at once, a tile `tile_units` of them,
     // counted on from row to row. `skip`: bytes from behind a row's last unit to the next row.
-    int units = 0, source_skip = 0, target_skip = 0;
+    // The last ones may be padding: they repeat the last one that has elements.
+    int units = 0, padding_units = 0, source_skip = 0, target_skip = 0;
     int tile_units = 0, last_units = 0;  // last_units: of the last tile
-    int last_bytes = 0;                  // of the source, in a row's last unit
+    int last_bytes = 0;                  // of the source, in a row's last unit with elements
     device::FastDivisor by_units;
     std::uint32_t units_inverse = 0;  // 2^31 / units, rounded up
 

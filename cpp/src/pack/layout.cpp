@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/math.hpp"
+#include "core/runtime.hpp"
 #include "pack/conversions.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
@@ -11,6 +12,10 @@ namespace {
 
 // Rows of packed operands start at multiples of 16 bytes at least: the widest access of a thread.
 constexpr int kMinVectorBytes = 16;
+// Whole lines of L2 are not worth more than this part of a row. What is read amid its sectors costs
+// more than either.
+constexpr int kMostPadding = 8;
+constexpr int kSectorBytes = static_cast<int>(runtime::kSectorBytes);
 
 std::int64_t product(std::int64_t left, std::int64_t right) {
     std::int64_t result = 0;
@@ -21,6 +26,17 @@ std::int64_t product(std::int64_t left, std::int64_t right) {
             "the compute dtype, without broadcast rows or columns");
     }
     return result;
+}
+
+// Elements from a row of `inner` to the next.
+std::int64_t padded(std::int64_t inner, int vector_bytes, int element_bytes) {
+    const auto to_multiple_of = [&](int bytes) {
+        const std::int64_t vector = bytes / element_bytes;
+        return product(divide_up(inner, vector), vector);
+    };
+    const std::int64_t whole = to_multiple_of(std::max(vector_bytes, kMinVectorBytes));
+    if (vector_bytes <= kSectorBytes || whole - inner <= inner / kMostPadding) return whole;
+    return to_multiple_of(kSectorBytes);
 }
 
 }  // namespace
@@ -40,8 +56,7 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
                            : one_line ? rows != 1
                                       : source.row_stride == 1 && source.col_stride != 1;
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
-    const std::int64_t vector = std::max(vector_bytes, kMinVectorBytes) / size_of(to);
-    const std::int64_t leading_dimension = product(divide_up(inner, vector), vector);
+    const std::int64_t leading_dimension = padded(inner, vector_bytes, size_of(to));
 
     PackLayout layout;
     layout.view.dtype = to;

@@ -21,9 +21,9 @@ struct PackLayout {
 enum class Order : std::uint8_t { either, row, col };
 
 // The layout of `source` (rows x cols) as dtype `to`, leading dimension a multiple of
-// `vector_bytes`. Without an order, keeps the major order of the source: column-major if the row
-// stride is 1 and the column stride is not, otherwise row-major; a single row or column lies along
-// its elements.
+// `vector_bytes`, or of a sector of L2 where that makes short rows much shorter. Without an order,
+// keeps the major order of the source: column-major if the row stride is 1 and the column stride is
+// not, otherwise row-major; a single row or column lies along its elements.
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
                          const BatchShape& batch, DType to, int vector_bytes,
                          Order order = Order::either);

@@ -59,7 +59,13 @@ template <class From, class To>
 void choose_path(OperandArgs& args) {
     using Unit = RowsUnit<From, To>;
     if (args.batch.count == 0 || args.outer == 0 || args.inner == 0) return;
-    const std::int64_t units = divide_up(args.inner, Unit::kElements);
+    // Memory takes a sector of which a part is not written for a read and a write: rows end with
+    // one, where there is room.
+    const std::int64_t whole_sectors =
+        round_up(args.inner * static_cast<int>(sizeof(To)), 32) / static_cast<int>(sizeof(To));
+    const std::int64_t with_elements = divide_up(args.inner, Unit::kElements);
+    const std::int64_t units = std::max(
+        with_elements, std::min(whole_sectors, args.target_outer_stride) / Unit::kElements);
     // From behind a row's last unit to the next row, where there is one.
     const auto skip = [&](std::int64_t stride, std::size_t size) {
         const std::int64_t elements = stride - units * Unit::kElements;
@@ -77,9 +83,10 @@ void choose_path(OperandArgs& args) {
         }
         args.path = aligned ? Path::aligned_rows : Path::rows;
         args.units = static_cast<int>(units);
+        args.padding_units = static_cast<int>(units - with_elements);
         args.source_skip = static_cast<int>(source_skip);
         args.target_skip = static_cast<int>(target_skip);
-        args.last_bytes = static_cast<int>(args.inner - (units - 1) * Unit::kElements) *
+        args.last_bytes = static_cast<int>(args.inner - (with_elements - 1) * Unit::kElements) *
                           static_cast<int>(sizeof(From));
         args.by_units = device::FastDivisor(units);
         args.units_inverse = static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, units));

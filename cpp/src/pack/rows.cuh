@@ -73,7 +73,9 @@ class RowsTile {
         for (int j = 0; j < kInFlight; ++j) {
             // Threads behind the end read the last unit again and write nothing.
             const int i = min(j * kThreads + thread, count_ - 1), its_row = row(i);
-            const char* const unit = source(i, its_row);
+            const int behind_last =
+                i + 1 + args_.padding_units - (in_first_row_ + its_row * args_.units);
+            const char* const unit = source(i - max(behind_last, 0), its_row);
             if constexpr (kAligned) {
                 low[j] = *reinterpret_cast<const Read*>(unit);
             } else {
@@ -81,8 +83,7 @@ class RowsTile {
                 const Read* const words = reinterpret_cast<const Read*>(unit - shift);
                 low[j] = *words;
                 // Only blocks that hold an element of the row are read.
-                const bool is_last = i + 1 == in_first_row_ + its_row * args_.units;
-                const bool ends = is_last && shift + args_.last_bytes <= Unit::kReadBytes;
+                const bool ends = behind_last >= 0 && shift + args_.last_bytes <= Unit::kReadBytes;
                 high[j] = *(ends ? words : words + 1);
             }
         }

@@ -44,6 +44,21 @@ TEST(pads_rows_to_vectors) {
     CHECK_EQ(layout.batch.count, 1);
 }
 
+TEST(pads_to_lines_of_l2_or_where_rows_are_short_to_its_sectors) {
+    const auto row_bytes = [](DType dtype, std::int64_t cols) {
+        const auto layout =
+            pack::packed_layout(view(dtype, cols, 1), 5, cols, BatchShape{}, dtype, 128);
+        return layout.view.row_stride * size_of(dtype);
+    };
+    CHECK_EQ(row_bytes(DType::f16, 4097), 8320);
+    CHECK_EQ(row_bytes(DType::f16, 127), 256);  // an eighth longer at most
+    CHECK_EQ(row_bytes(DType::f16, 513), 1152);
+    CHECK_EQ(row_bytes(DType::f16, 100), 224);
+    CHECK_EQ(row_bytes(DType::i8, 9), 32);
+    CHECK_EQ(row_bytes(DType::f64, 17), 160);
+    CHECK_EQ(row_bytes(DType::f64, 16), 128);
+}
+
 TEST(keeps_the_major_order) {
     const auto col_major =
         pack::packed_layout(view(DType::f32, 1, 1000), 30, 7, BatchShape{}, DType::bf16, 16);
