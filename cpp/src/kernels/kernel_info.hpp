@@ -29,7 +29,9 @@ struct OperandNeeds {
     // Besides, strides are positive (those of batches may be 0) and below 2^40 bytes: what a tensor
     // map of sm_90 can say.
     bool tensor_map = false;
-    // Rows (or columns) of an operand that is packed start at multiples of so many bytes.
+    // Rows (or columns) of an operand that is packed start at multiples of so many bytes. Tiles
+    // want lines of L2: of a row that begins amid them a tile's part comes out of two, of one that
+    // begins amid sectors out of more sectors.
     int packed_row_bytes = 16;
     // FP8 operands come as they are, each in its own format, not as compute_dtype().
     bool fp8 = false;

@@ -10,10 +10,6 @@
 
 namespace tcgemm {
 
-// Packed rows for kernels of tiles begin at lines of L2: of a row that begins amid its sectors, a
-// tile's part comes out of more of them, and out of two lines.
-inline constexpr int kLineBytes = 128;
-
 // Whether a kernel can load its vectors from the operand where it lies.
 inline bool is_loadable(const GemmProblem& problem, const Operand& operand, std::int64_t rows,
                         std::int64_t cols, const OperandNeeds& needs, pack::Order order) {

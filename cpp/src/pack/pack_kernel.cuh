@@ -62,7 +62,8 @@ void choose_path(OperandArgs& args) {
     // Memory takes a sector of which a part is not written for a read and a write: rows end with
     // one, where there is room.
     const std::int64_t whole_sectors =
-        round_up(args.inner * static_cast<int>(sizeof(To)), 32) / static_cast<int>(sizeof(To));
+        round_up(args.inner * static_cast<int>(sizeof(To)), runtime::kSectorBytes) /
+        static_cast<int>(sizeof(To));
     const std::int64_t with_elements = divide_up(args.inner, Unit::kElements);
     const std::int64_t units = std::max(
         with_elements, std::min(whole_sectors, args.target_outer_stride) / Unit::kElements);

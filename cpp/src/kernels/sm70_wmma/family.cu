@@ -74,7 +74,7 @@ template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
-    needs.packed_row_bytes = kLineBytes;
+    needs.packed_row_bytes = runtime::kLineBytes;
     needs.k_major_a = needs.k_major_b = !Row::any_major;
     return needs;
 }

@@ -8,6 +8,7 @@
 #include "core/math.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/sm90_wgmma/load_model.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -15,26 +16,20 @@ namespace tcgemm::sm90_wgmma {
 // all kernels of 1,200 random products on an H100. Of memory, where rows lie megabytes apart, to an
 // SM whose block reads more than its ring holds.
 inline constexpr double kAloneBytesPerUs = 7.25e4;
-// To an SM out of L2, of rows that begin at its sectors and of rows of which half do not.
-inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 4.6e4;
 // To an SM out of L2, where K is split.
 inline constexpr double kSplitBytesPerUs = 1e5;
 // To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
 // much longer a k-block takes then at least.
 inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
-// The copy engine: a row of a box that ends before its 128 bytes do.
-inline constexpr double kClippedRowUs = 8e-3;
-inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
-// Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
-inline constexpr double kHotRowUs = 6.7e-3, kHotCrossingRowUs = 2.1e-2;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // However narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.6;
 inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
-inline constexpr double kIdle = 0.25;  // of that time, as long again as idle slots could take
-inline constexpr double kPairs = 1.1;  // where two rows of tiles wait for B together
+inline constexpr double kIdle = 0.25;   // of that time, as long again as idle slots could take
+inline constexpr double kPairs = 1.1;   // where two rows of tiles wait for B together
+inline constexpr double kPairUs = 0.2;  // blocks of a cluster begin together
 // Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
 inline constexpr double kAgain = 0.35, kAtOnce = 0.05, kPartsAtOnce = 0.03;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
@@ -67,71 +62,6 @@ inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                            const DeviceProperties& device, const Schedule& schedule) {
     return arrange(row, problem->m, problem->n, row.k(problem->k), problem.batch_count(),
                    problem.has_block_scales(), schedule, device.sm_count);
-}
-
-// How the operands come to a row, as its A and B.
-struct Forms {
-    bool packs_a, packs_b;
-    // Rows that do not all begin at sectors of L2: each piece of a box comes out of more of them.
-    bool a_crosses_sectors, b_crosses_sectors;
-
-    bool cross_sectors() const { return a_crosses_sectors || b_crosses_sectors; }
-};
-
-// What L2 needs for a k-block of a tile, where that is more than the row's times tell: so many rows
-// of A and columns of B, with those that belong to the next tile.
-inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms) {
-    if (!forms.cross_sectors()) return 0;
-    const double rate_a = forms.a_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
-    const double rate_b = forms.b_crosses_sectors ? kCrossingBytesPerUs : kWholeBytesPerUs;
-    return rows * kRowBytes / rate_a / arrangement.cluster_n +
-           columns * kRowBytes / rate_b / arrangement.cluster_m;
-}
-
-// Whether boxes of B lie along n.
-inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
-                            const Schedule& schedule) {
-    return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
-}
-
-// What L2 needs for a k-block of an operand all of whose rows are shorter than a box, those of A
-// along m or of B along n: each is a few bytes, which all tiles of a matrix ask for at about the
-// same time.
-inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
-                     const Forms& forms, const Arrangement& arrangement, int sm_count) {
-    if (!row.any_major()) return 0;
-    const double at_once =
-        std::min(1.0, static_cast<double>(arrangement.tiles()) / std::max(sm_count, 1));
-    const auto rows_us = [&](bool is_short, bool crosses) {
-        return is_short ? at_once * row.tile.block_k * (crosses ? kHotCrossingRowUs : kHotRowUs)
-                        : 0;
-    };
-    return std::max(
-        rows_us(problem->a.col_stride != 1 && problem->m < kBoxMn, forms.a_crosses_sectors),
-        rows_us(n_is_contiguous(row, problem, schedule) && problem->n < kBoxMn,
-                forms.b_crosses_sectors));
-}
-
-// Whether A comes through registers, for it lies along m.
-inline bool a_in_registers(const RowInfo& row, const ValidProblem& problem, const Forms& forms) {
-    return row.any_major_a && !row.any_major() && !forms.packs_a && problem->a.col_stride != 1;
-}
-
-// What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
-// k-block, and those of B along an n shorter than a box. Where each block has one tile, most of
-// that is hidden.
-inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
-                         int columns) {
-    const bool along_n = n_is_contiguous(row, problem, schedule);
-    const std::int64_t k = std::min<std::int64_t>(row.k(problem->k), row.tile.block_k);
-    std::int64_t rows = along_n && problem->n < kBoxMn ? k : 0;
-    if (k < row.tile.block_k) {
-        rows +=
-            problem->a.col_stride == 1 ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
-        rows += along_n ? 0 : columns;
-    }
-    const double us = static_cast<double>(rows) * kClippedRowUs;
-    return k < row.tile.block_k ? us * kShortClipped / row.blocks_per_sm : us;
 }
 
 // Whether tiles that are not loaded in pairs could be, and that may gain what a row of idle tiles
@@ -204,7 +134,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     }
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
-    const double least_us = load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
+    const double at_once =
+        std::min(1.0, static_cast<double>(blocks) / std::max(device.sm_count, 1));
+    const double least_us =
+        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms, at_once);
     const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns);
     const double slow_us = std::max(
         least_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
@@ -475,11 +408,13 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const auto in_form = [&](const RowInfo& its_row, Schedule form) {
         const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
         const Arrangement arrangement = arrange(its_row, problem, device, schedule);
-        if (!forms.cross_sectors() && !could_pair(its_row, arrangement, problem, schedule)) {
+        if (forms.at_lines() && !could_pair(its_row, arrangement, problem, schedule)) {
             return schedule;
         }
         form.shares_b = true;
-        return cheaper(schedule, schedule_form(its_row, problem, device, forms, form));
+        Schedule in_pairs = schedule_form(its_row, problem, device, forms, form);
+        in_pairs.cost_us += kPairUs;
+        return cheaper(schedule, in_pairs);
     };
     Schedule form;
     form.transposed = transposed;

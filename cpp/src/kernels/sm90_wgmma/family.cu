@@ -89,7 +89,7 @@ constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
     needs.tensor_map = true;
-    needs.packed_row_bytes = kLineBytes;
+    needs.packed_row_bytes = runtime::kLineBytes;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
     needs.k_major_a = !Row::any_major_a;
@@ -98,16 +98,20 @@ constexpr OperandNeeds needs() {
     return needs;
 }
 
-// Whether rows of an operand that is loaded where it lies begin amid sectors of L2. An address that
-// does is known only when it comes.
-bool crosses_sectors(const Operand& operand, std::int64_t rows, std::int64_t cols) {
-    const auto crosses = [&](std::int64_t stride) {
-        return stride * size_of(operand.dtype) % runtime::kSectorBytes != 0;
+// Where rows of an operand begin that is loaded where it lies. An address amid lines is known only
+// when it comes.
+RowsBegin rows_begin(const Operand& operand, std::int64_t rows, std::int64_t cols) {
+    const auto begin_at = [&](std::int64_t bytes) {
+        const auto begins_at = [&](std::int64_t stride) {
+            return stride * size_of(operand.dtype) % bytes == 0;
+        };
+        const bool row_major = operand.col_stride == 1;
+        return ((row_major ? rows : cols) <= 1 ||
+                begins_at(row_major ? operand.row_stride : operand.col_stride)) &&
+               std::all_of(operand.batch_stride.begin(), operand.batch_stride.end(), begins_at);
     };
-    const bool row_major = operand.col_stride == 1;
-    return ((row_major ? rows : cols) > 1 &&
-            crosses(row_major ? operand.row_stride : operand.col_stride)) ||
-           std::any_of(operand.batch_stride.begin(), operand.batch_stride.end(), crosses);
+    if (begin_at(runtime::kLineBytes)) return RowsBegin::at_lines;
+    return begin_at(runtime::kSectorBytes) ? RowsBegin::at_sectors : RowsBegin::amid_sectors;
 }
 
 // Whether the copy engine can store D, and load C, for tiles that lie across D.
@@ -143,12 +147,11 @@ Forms forms_of(const ValidProblem& problem, bool transposed) {
     const auto form = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
                           pack::Order order) {
         const bool packs = Row::halves || is_packed(problem, operand, rows, cols, kNeeds, order);
-        return std::pair(packs, !packs && crosses_sectors(operand, rows, cols));
+        return std::pair(packs, packs ? RowsBegin::at_lines : rows_begin(operand, rows, cols));
     };
-    auto [packs_a, a_crosses] = form(p.a, p.m, p.k, order_of_a(kNeeds, transposed));
-    auto [packs_b, b_crosses] = form(p.b, p.k, p.n, order_of_b(kNeeds, transposed));
-    return transposed ? Forms{packs_b, packs_a, b_crosses, a_crosses}
-                      : Forms{packs_a, packs_b, a_crosses, b_crosses};
+    auto [packs_a, a] = form(p.a, p.m, p.k, order_of_a(kNeeds, transposed));
+    auto [packs_b, b] = form(p.b, p.k, p.n, order_of_b(kNeeds, transposed));
+    return transposed ? Forms{packs_b, packs_a, b, a} : Forms{packs_a, packs_b, a, b};
 }
 
 template <class Row>

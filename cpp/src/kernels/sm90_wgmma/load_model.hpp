@@ -1,0 +1,95 @@
+// How long the loads of a k-block take at least, by how the operands come: for the cost model.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/math.hpp"
+#include "kernels/sm90_wgmma/launch.hpp"
+
+namespace tcgemm::sm90_wgmma {
+
+// Measured on an H200 and an H100. Bytes a microsecond, or microseconds.
+// To an SM out of L2, of rows that begin at its lines and of rows of which half begin amid its
+// sectors. And of rows that begin at sectors, amid lines, if all SMs load them.
+inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 4.6e4;
+inline constexpr double kAmidLinesBytesPerUs = 7e4;
+// The copy engine: a row of a box that ends before its 128 bytes do.
+inline constexpr double kClippedRowUs = 8e-3;
+inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
+// Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
+inline constexpr double kHotRowUs = 6.7e-3, kHotCrossingRowUs = 2.1e-2;
+
+// Where all rows of an operand begin in L2. Amid lines each piece of a box comes out of two, amid
+// sectors out of more of them.
+enum class RowsBegin : std::uint8_t { at_lines, at_sectors, amid_sectors };
+
+// How the operands come to a row, as its A and B.
+struct Forms {
+    bool packs_a, packs_b;
+    RowsBegin a, b;
+
+    bool at_lines() const { return a == RowsBegin::at_lines && b == RowsBegin::at_lines; }
+};
+
+// What L2 needs for a k-block of a tile, where that is more than the row's times tell: so many rows
+// of A and columns of B, with those that belong to the next tile. `at_once`: of all SMs, those that
+// have a block.
+inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms,
+                      double at_once) {
+    if (forms.at_lines()) return 0;
+    const auto rate = [&](RowsBegin begin) {
+        if (begin == RowsBegin::amid_sectors) return kCrossingBytesPerUs;
+        return begin == RowsBegin::at_lines ? kWholeBytesPerUs : kAmidLinesBytesPerUs / at_once;
+    };
+    return rows * kRowBytes / rate(forms.a) / arrangement.cluster_n +
+           columns * kRowBytes / rate(forms.b) / arrangement.cluster_m;
+}
+
+// Whether boxes of B lie along n.
+inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
+                            const Schedule& schedule) {
+    return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
+}
+
+// What L2 needs for a k-block of an operand all of whose rows are shorter than a box, those of A
+// along m or of B along n: each is a few bytes, which all tiles of a matrix ask for at about the
+// same time.
+inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
+                     const Forms& forms, const Arrangement& arrangement, int sm_count) {
+    if (!row.any_major()) return 0;
+    const double at_once =
+        std::min(1.0, static_cast<double>(arrangement.tiles()) / std::max(sm_count, 1));
+    const auto rows_us = [&](bool is_short, bool crosses) {
+        return is_short ? at_once * row.tile.block_k * (crosses ? kHotCrossingRowUs : kHotRowUs)
+                        : 0;
+    };
+    return std::max(rows_us(problem->a.col_stride != 1 && problem->m < kBoxMn,
+                            forms.a == RowsBegin::amid_sectors),
+                    rows_us(n_is_contiguous(row, problem, schedule) && problem->n < kBoxMn,
+                            forms.b == RowsBegin::amid_sectors));
+}
+
+// Whether A comes through registers, for it lies along m.
+inline bool a_in_registers(const RowInfo& row, const ValidProblem& problem, const Forms& forms) {
+    return row.any_major_a && !row.any_major() && !forms.packs_a && problem->a.col_stride != 1;
+}
+
+// What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
+// k-block, and those of B along an n shorter than a box. Where each block has one tile, most of
+// that is hidden.
+inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
+                         int columns) {
+    const bool along_n = n_is_contiguous(row, problem, schedule);
+    const std::int64_t k = std::min<std::int64_t>(row.k(problem->k), row.tile.block_k);
+    std::int64_t rows = along_n && problem->n < kBoxMn ? k : 0;
+    if (k < row.tile.block_k) {
+        rows +=
+            problem->a.col_stride == 1 ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
+        rows += along_n ? 0 : columns;
+    }
+    const double us = static_cast<double>(rows) * kClippedRowUs;
+    return k < row.tile.block_k ? us * kShortClipped / row.blocks_per_sm : us;
+}
+
+}  // namespace tcgemm::sm90_wgmma
