@@ -1,6 +1,7 @@
 """Tiles whose warps share K: every size, K around what the warps and stages of one take."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from harness import COL, Layout, data
 from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: name.startswith("sm80_mma_f64_") and name.endswith("_32x32x32"))
+KERNELS = names(lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
 
 
 @pytest.fixture(params=KERNELS)
@@ -26,7 +27,7 @@ def test_each_number_of_rows_and_columns(kernel):
 
 
 def test_each_k(kernel):
-    """A warp has 8 of a k-block of 32, of which six are in shared memory."""
+    """A warp has 8 of a k-block of 16 or 32, of which five or six are in shared memory."""
     for k in (*range(1, 36), 63, 64, 65, 127, 128, 160, 191, 192, 193, 225, 1000):
         for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
             a, b, _ = operands(mode_of(kernel), 35, 34, k)

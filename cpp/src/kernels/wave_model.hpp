@@ -13,6 +13,13 @@
 
 namespace tcgemm {
 
+// Measured on an H200 with 25 shapes from 64 to 8192 and all splits. Microseconds.
+inline constexpr double kLaunchUs = 3.5;
+inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
+inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
+inline constexpr int kMaxSplits = 128;
+inline constexpr int kMinPartBlocks = 4;  // k-blocks
+
 // What the model knows of a row; see rows.hpp of the families that use it.
 struct RowCost {
     TileConfig tile;
@@ -23,18 +30,9 @@ struct RowCost {
     // A k-block takes no less, however few blocks an SM has: with the operands in L2, or in memory.
     double latency_us, far_latency_us;
     DType operand = DType::f16, sum = DType::f32;
-    bool halves = false;    // float32 operands, packed in halves (halves.hpp): three products
-    bool overlaps = false;  // its grid starts while the one before ends, where the GPU can do that
+    bool halves = false;  // float32 operands, packed in halves (halves.hpp): three products
+    double launch_us = kLaunchUs, reduce_us = kReduceUs;
 };
-
-// Measured on an H200 with 25 shapes from 64 to 8192 and all splits. Microseconds.
-inline constexpr double kLaunchUs = 3.5;
-inline constexpr double kOverlappedLaunchUs = 0.3;  // of a grid that starts while another ends
-inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
-inline constexpr double kOverlappedReduceUs = 3.3;  // where the first overlaps what is before it,
-inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
-inline constexpr int kMaxSplits = 128;
-inline constexpr int kMinPartBlocks = 4;  // k-blocks
 
 inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 
@@ -108,11 +106,10 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
     const double d_bytes = size_of(problem->d.dtype) * m * n * batch;
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
-    const bool overlaps = row.overlaps && device.cc() >= 90;
-    double total = (overlaps ? kOverlappedLaunchUs : kLaunchUs) + overlapped(busy_us, memory_us);
+    double total = row.launch_us + overlapped(busy_us, memory_us);
     if (splits > 1)
-        total += (overlaps ? kOverlappedReduceUs : kReduceUs) +
-                 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+        total +=
+            row.reduce_us + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
     if (row.halves) total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device);
     return total;
 }

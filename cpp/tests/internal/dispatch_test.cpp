@@ -338,6 +338,7 @@ TEST(float64_of_odd_strides_is_not_packed) {
     CHECK_EQ(choose(4097, 4097), std::string("sm80_mma_f64_unaligned_128x128x16"));
     CHECK_EQ(choose(4096, 4096), std::string("sm80_mma_f64_128x128x16"));
     CHECK_EQ(choose(256, 256), std::string("sm80_mma_f64_32x32x32"));
+    CHECK_EQ(choose(768, 768), std::string("sm80_mma_f64_32x64x16"));
     CHECK_EQ(choose(257, 257), std::string("sm80_mma_f64_unaligned_32x32x32"));
 }
 

@@ -14,6 +14,10 @@ namespace {
 
 constexpr int kBandRows = 1024;  // see launch_tiles()
 
+// See RowCost, measured on an H100: of rows whose warps share K, and where their grid starts while
+// the one before ends; the launch that adds up parts of K then has nothing to overlap.
+constexpr double kSharedKLaunchUs = 0.6, kOverlappedLaunchUs = 0.3, kOverlappedReduceUs = 3.3;
+
 template <class Element>
 constexpr DType dtype_of() {
     if (sizeof(Element) == 8) return DType::f64;
@@ -108,7 +112,12 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     RowCost cost = {
         Row::tile,       blocks_per_sm,       Row::k_block_us, Row::block_us,
         Row::latency_us, Row::far_latency_us, element<Row>(),  sum_dtype(element<Row>()),
-        Row::halves,     Row::overlaps};
+        Row::halves};
+    if (Row::warps_k > 1) cost.launch_us = kSharedKLaunchUs;
+    if (Row::overlaps && device.cc() >= 90) {
+        cost.launch_us = kOverlappedLaunchUs;
+        cost.reduce_us = kOverlappedReduceUs;
+    }
     cost.tile.block_k = kBlockK<Row>;
     Schedule schedule = schedule_row(cost, problem, device);
     schedule.cost_us += packing_us(problem, device, needs<Row>());

@@ -33,10 +33,11 @@ namespace tcgemm::sm80_mma {
     ROW(f16_acc16_256x128x32, __half, __half, __half, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)      \
     ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 5, 1, 1.055, 5.0, 1.06, 1.06)           \
     ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)                  \
+    ROW(f64_32x64x16, double, double, double, false, 32, 64, 16, 32, 32, 6, 3, 0.172, 2.7, 0.25, 0.4)                 \
     ROW(f64_32x32x32, double, double, double, false, 32, 32, 32, 32, 32, 6, 2, 0.185, 2.1, 0.29, 0.45)                \
     ROW(f64_unaligned_128x128x16, UnalignedF64, UnalignedF64, double, false, 128, 128, 16, 64, 32, 5, 1, 1.09, 5.0, 1.06, 1.06) \
     ROW(f64_unaligned_64x64x16, UnalignedF64, UnalignedF64, double, false, 64, 64, 16, 32, 32, 4, 3, 0.36, 2.5, 0.5, 0.6)                  \
-    ROW(f64_unaligned_32x32x32, UnalignedF64, UnalignedF64, double, false, 32, 32, 32, 32, 32, 5, 2, 0.29, 2.1, 0.37, 0.5)
+    ROW(f64_unaligned_32x32x32, UnalignedF64, UnalignedF64, double, false, 32, 32, 32, 32, 32, 5, 2, 0.29, 2.8, 0.37, 0.5)
 // With contiguous k: ldmatrix transposes elements of 16 bits only.
 #define TCGEMM_SM80_MMA_K_MAJOR_ROWS(ROW)                                                                   \
     ROW(i8_256x128x128, std::int8_t, std::int8_t, std::int32_t, false, 256, 128, 128, 64, 64, 3, 1, 1.02, 5.0, 0.75, 0.95) \
@@ -76,7 +77,7 @@ namespace tcgemm::sm80_mma {
                                             warp_m,  warp_n,  warps_mn * warps_k * 32};           \
         /* Starts while the kernel before ends (device::LaunchConfig). Small products gain a      \
            fifth; many blocks, several an SM, would crowd on the SMs that are free first. */      \
-        static constexpr bool overlaps = warps_k > 1;                                             \
+        static constexpr bool overlaps = warps_k > 2;                                             \
         static constexpr bool promoted = promotes;                                                \
         static constexpr bool halves = std::is_same_v<A, device::F32Halves>;                      \
         static constexpr bool unaligned = std::is_same_v<A, UnalignedF64>;                        \
