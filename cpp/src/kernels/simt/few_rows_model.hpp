@@ -25,7 +25,8 @@ struct FewRowsCost {
 // 1,200 random products on an H100.
 inline constexpr double kFewRowsLaunchUs = 1.2;
 inline constexpr double kLeastStep = 0.7;                 // of K, however short it is
-inline constexpr double kAddUs = 2.0;                     // of parts of K, in the same launch
+inline constexpr double kAlone = 1.4, kAloneF64 = 1.1;    // of a step, by itself on its SM
+inline constexpr double kAddUs = 2.0, kAddF64Us = 1.6;    // of parts of K, in the same launch
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
@@ -50,7 +51,8 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double fma_us = kernel.accumulator_bytes == 8 ? fma / fp64_lanes(device.cc()) / mhz : 0;
     const double step_us = std::max(scaled_us, fma_us);
     // A block that is alone waits for its loads.
-    const double alone_us = std::max(0.75, step_us * (kernel.resident > 1 ? 1.4 : 1));
+    const double waits = fma_us > 0 ? kAloneF64 : kAlone;
+    const double alone_us = std::max(0.75, step_us * (kernel.resident > 1 ? waits : 1));
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
         return std::max(resident * step_us, alone_us) * steps + kFewRowsBlockUs[kernel.rows > 1];
@@ -64,7 +66,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1) {
         const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
-        total += kAddUs + sums / kReduceBytesPerUs;
+        total += (fma_us > 0 ? kAddF64Us : kAddUs) + sums / kReduceBytesPerUs;
     }
     return total;
 }

@@ -15,8 +15,9 @@ namespace {
 constexpr int kBandRows = 1024;  // see launch_tiles()
 
 // See RowCost, measured on an H100: of rows whose warps share K, and where their grid starts while
-// the one before ends; the launch that adds up parts of K then has nothing to overlap.
-constexpr double kSharedKLaunchUs = 0.6, kOverlappedLaunchUs = 0.3, kOverlappedReduceUs = 3.3;
+// the one before ends.
+constexpr double kSharedKLaunchUs = 0.6, kSharedKReduceUs = 4.5;
+constexpr double kOverlappedLaunchUs = 0.3, kOverlappedReduceUs = 3.3;
 
 template <class Element>
 constexpr DType dtype_of() {
@@ -113,10 +114,10 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
         Row::tile,       blocks_per_sm,       Row::k_block_us, Row::block_us,
         Row::latency_us, Row::far_latency_us, element<Row>(),  sum_dtype(element<Row>()),
         Row::halves};
-    if (Row::warps_k > 1) cost.launch_us = kSharedKLaunchUs;
-    if (Row::overlaps && device.cc() >= 90) {
-        cost.launch_us = kOverlappedLaunchUs;
-        cost.reduce_us = kOverlappedReduceUs;
+    if (Row::warps_k > 1) {
+        const bool overlaps = Row::overlaps && device.cc() >= 90;
+        cost.launch_us = overlaps ? kOverlappedLaunchUs : kSharedKLaunchUs;
+        cost.reduce_us = overlaps ? kOverlappedReduceUs : kSharedKReduceUs;
     }
     cost.tile.block_k = kBlockK<Row>;
     Schedule schedule = schedule_row(cost, problem, device);
