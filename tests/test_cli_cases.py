@@ -242,6 +242,7 @@ AGREED = {
     "few_rows": Case(8, 8191, 8191, "float16", "nt"),
     "cuda_cores": Case(128, 8192, 8192, "float32", "nt", family="simt"),
     "uneven": Case(264, 8192, 8192, "float16", "nt"),
+    "padded": Case(1536, 1536, 1536, "float16", "nn", padding=16),
     "scaled": Case(
         4096, 4096, 7168, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="blocks"
     ),

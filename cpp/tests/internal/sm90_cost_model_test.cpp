@@ -243,9 +243,13 @@ TEST(rows_that_begin_amid_sectors_of_l2_cost_more_and_are_shared) {
                 return row->schedule(padded(mode, shape, pad_a, pad_b), h200());
             };
             const Schedule whole = schedule(0, 0);
-            for (const std::int64_t pad : {16, 48, 64}) {  // whole sectors of 32 bytes
+            for (const std::int64_t pad : {64, 128}) {  // whole lines of 128 bytes
                 CHECK_EQ(schedule(pad, pad).cost_us, whole.cost_us);
                 CHECK_EQ(schedule(pad, pad).shares_b, whole.shares_b);
+            }
+            for (const std::int64_t pad : {16, 48}) {  // whole sectors of 32 bytes
+                CHECK(schedule(pad, pad).cost_us >= whole.cost_us);
+                CHECK(schedule(pad, pad).cost_us <= schedule(8, 8).cost_us);
             }
             CHECK(schedule(8, 0).cost_us >= whole.cost_us);
             CHECK(schedule(0, 8).cost_us >= whole.cost_us);
