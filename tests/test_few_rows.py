@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 import tcgemm
 from harness import COL, Lab, Layout, bits_of, c_api, cuda, data, round_to, wide
-from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
+from harness.forced import (
+    ODD,
+    ODD_COL,
+    REVERSED,
+    STEP,
+    check,
+    check_each_layout,
+    check_what_lies_outside,
+    force,
+    mode_of,
+    names,
+    operands,
+)
 from harness.memory import Workspace
 
 pytestmark = pytest.mark.gpu
@@ -37,13 +49,7 @@ def test_each_k(kernel):
 
 
 def test_each_layout(kernel):
-    """What has no unit stride is packed, everything else is read where it lies."""
-    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
-    for of_a, of_b in itertools.product(layouts, repeat=2):
-        for of_d in (Layout(), COL, STEP):
-            a, b, c = operands(mode_of(kernel), 5, 70, 300)
-            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
-            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+    check_each_layout(kernel, 5, 70, 300)
 
 
 def test_batches(kernel):
@@ -55,12 +61,7 @@ def test_batches(kernel):
 
 
 def test_what_lies_outside_is_not_multiplied(kernel):
-    """A whole matrix of 1, 8 rows or so within others of NaN and infinity."""
-    mode = mode_of(kernel)
-    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
-        a, b, _ = operands(mode, 3, 33, 70)
-        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
-        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+    check_what_lies_outside(kernel, 3, 33, 70)
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 import tcgemm
 from harness import COL, Layout, data
-from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
+from harness.forced import (
+    ODD,
+    ODD_COL,
+    check,
+    check_each_layout,
+    check_what_lies_outside,
+    force,
+    mode_of,
+    names,
+    operands,
+)
 
 pytestmark = pytest.mark.gpu
 KERNELS = names(lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
@@ -37,12 +47,7 @@ def test_each_k(kernel):
 
 
 def test_each_layout(kernel):
-    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
-    for of_a, of_b in itertools.product(layouts, repeat=2):
-        for of_d in (Layout(), COL, STEP):
-            a, b, c = operands(mode_of(kernel), 33, 40, 70)
-            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
-            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+    check_each_layout(kernel, 33, 40, 70)
 
 
 def test_batches_and_parts_of_k(kernel):
@@ -56,11 +61,7 @@ def test_batches_and_parts_of_k(kernel):
 
 
 def test_what_lies_outside_is_not_multiplied(kernel):
-    """A matrix within another of NaN and infinity."""
-    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
-        a, b, _ = operands(mode_of(kernel), 18, 33, 45)
-        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
-        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+    check_what_lies_outside(kernel, 18, 33, 45)
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):

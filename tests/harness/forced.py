@@ -1,5 +1,7 @@
 """What tests share that force one kernel by its name, in products of whole numbers."""
 
+import itertools
+
 import numpy as np
 import pytest
 import tcgemm
@@ -7,7 +9,7 @@ import tcgemm
 from . import data, families
 from .check import Lab
 from .formats import round_to
-from .layout import Layout
+from .layout import COL, Layout
 from .modes import MODES
 
 ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
@@ -49,3 +51,21 @@ def check(kernel, a, b, c=None, **how):
     done = Lab(tcgemm, _FAMILIES[kernel]).check(mode_of(kernel), a, b, c, **how)
     assert done.kernel == kernel
     return done
+
+
+def check_each_layout(kernel, m, n, k):
+    """What has no unit stride is packed, everything else is read where it lies."""
+    layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
+    for of_a, of_b in itertools.product(layouts, repeat=2):
+        for of_d in (Layout(), COL, STEP):
+            a, b, c = operands(mode_of(kernel), m, n, k)
+            how = {"a": of_a, "b": of_b, "c": of_d, "out": of_d}
+            check(kernel, a, b, c, alpha=-1, beta=2, expect="exact", layouts=how)
+
+
+def check_what_lies_outside(kernel, m, n, k):
+    """Matrices within others of NaN and infinity, which are not multiplied."""
+    for order, filler in itertools.product(("row", "col"), (0xFF, 0x7F)):
+        a, b, _ = operands(mode_of(kernel), m, n, k)
+        layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
+        check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
