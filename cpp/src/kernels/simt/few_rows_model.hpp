@@ -48,10 +48,11 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double mhz = clock_mhz(device);
     const double scaled_us = kernel.step_us * 1980 / mhz * (device.cc() <= 80 ? 2 : 1);
     const double fma = static_cast<double>(kernel.rows) * kernel.cols * kernel.block_k;
-    const double fma_us = kernel.accumulator_bytes == 8 ? fma / fp64_lanes(device.cc()) / mhz : 0;
+    const bool is_f64 = kernel.accumulator_bytes == 8;
+    const double fma_us = is_f64 ? fma / fp64_lanes(device.cc()) / mhz : 0;
     const double step_us = std::max(scaled_us, fma_us);
     // A block that is alone waits for its loads.
-    const double waits = fma_us > 0 ? kAloneF64 : kAlone;
+    const double waits = is_f64 ? kAloneF64 : kAlone;
     const double alone_us = std::max(0.75, step_us * (kernel.resident > 1 ? waits : 1));
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
@@ -66,7 +67,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1) {
         const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
-        total += (fma_us > 0 ? kAddF64Us : kAddUs) + sums / kReduceBytesPerUs;
+        total += (is_f64 ? kAddF64Us : kAddUs) + sums / kReduceBytesPerUs;
     }
     return total;
 }
