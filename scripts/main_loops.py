@@ -167,6 +167,8 @@ def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> 
     if row := re.search(r"::WholeK\w+<(?:([\w: ]+), [\w ]+, )?(\d+)>", str(kernel)):
         name = f"{kernel.family}_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"
         return static + dynamic[name]
+    if row := re.search(r"::strips_kernel<([\w:]+), (\d+)>", str(kernel)):
+        return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"]
     if kernel.family == "simt":  # whose policies are not named as rows of its table; all static
         return static
     row = re.search(r"::gemm_kernel<\w+::Policy<\w+::(\w+)", str(kernel))
@@ -183,9 +185,8 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     dynamic = read_dynamic_shared_bytes(folder)
     rows = []
     for (name, architecture), body in functions.items():
-        loop = (
-            main_loop(body) if re.search("gemm_kernel|few_rows_kernel|whole_k_kernel", name) else []
-        )
+        multiplies = re.search("(gemm|few_rows|whole_k|strips)_kernel", name)
+        loop = main_loop(body) if multiplies else []
         if not loop:
             continue
         counts = {kind: sum(bool(p.match(i.name)) for i in loop) for kind, p in KINDS.items()}

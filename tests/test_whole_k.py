@@ -32,8 +32,12 @@ def tile_of(kernel):
 
 
 def largest_k(kernel):
-    """Of two whole tiles in 48 KB of shared memory, in lines along K or across it."""
+    """Of two whole tiles in 48 KB of shared memory, in lines along K or across it. Or, in strips,
+    of one, with a copy that is aligned, in as much as there is."""
     tile, operand = tile_of(kernel), 24_000 // 2
+    if tile > 32:
+        shared = tcgemm.devices()[0]["shared_memory_per_block_bytes"]
+        return min(128, (shared // tile - 160) // 8)
     item = {"fp64": 8, "fp32": 4, "tf32": 4, "int8": 1}.get(mode_of(kernel).name, 2)
     return min(128, operand // (tile * item + 48), (operand // tile - 48) // item)
 
@@ -71,6 +75,17 @@ def test_batches_of_more_tiles_than_are_at_work_at_once(kernel):
     check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
     check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
     check(kernel, a[:1], b, expect="exact")
+
+
+@pytest.mark.parametrize("output", ["float16", "bfloat16", "float32"])
+def test_rows_of_d_that_begin_anywhere(kernel, output):
+    """Strips are stored in vectors: of rows that follow each other, or with gaps, and none else."""
+    if mode_of(kernel).name not in ("fp16", "bf16") or tile_of(kernel) < 64:
+        pytest.skip("stores elements")
+    for m, n in itertools.product((1, 16, 33, 130), (1, 2, 7, 8, 31, 33, 64, 65, 127, 130)):
+        a, b, _ = operands(mode_of(kernel), m, n, 5, (3,))
+        for layout in (Layout(), Layout(offset=1), Layout(pad=1), Layout(pad=8, offset=3)):
+            check(kernel, a, b, expect="exact", out_dtype=output, layouts={"out": layout})
 
 
 def test_long_thin_matrices(kernel):

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "../check.hpp"
+#include "kernels/sm80_mma/strips.hpp"
 #include "kernels/whole_k/whole_k.hpp"
 #include "simt_products.hpp"
 
@@ -12,16 +13,18 @@ namespace {
 // Copies a part of a matrix as the kernel does, and looks for each of its elements where the kernel
 // reads it. Strides in elements, `address` in bytes.
 template <class Element>
-bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address) {
+bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address,
+               bool spreads = true) {
     constexpr int kItem = sizeof(Element);
     const whole_k::ImageLayout image =
-        whole_k::image_layout(outer, outer_stride, k, k_stride, kItem, address);
+        whole_k::image_layout(outer, outer_stride, k, k_stride, kItem, address, spreads);
     // Around address 0 of global memory, where bytes tell where they lie.
     constexpr std::int64_t kAround = 1 << 14;
     std::vector<std::int64_t> shared(static_cast<std::size_t>(image.bytes()), -1);
     const int head = (address % 16 + 16) % 16;
-    const int line_bytes = (image.along_k ? k : outer) * kItem;
-    for (int v = 0; v < image.lines * image.line_vectors; ++v) {
+    const int line_bytes =
+        image.merged ? image.lines * image.pitch : (image.along_k ? k : outer) * kItem;
+    for (int v = 0; v < image.vectors(); ++v) {
         const whole_k::ImageVector vector = whole_k::image_vector(image, head, line_bytes, v);
         if (!vector.exists) continue;
         if ((address + vector.from) % 16 != 0 || vector.to % 16 != 0) return false;
@@ -56,6 +59,8 @@ void check_images() {
                     const int address = 256 + offset * static_cast<int>(sizeof(Element));
                     CHECK(holds_all<Element>(outer, k + more, k, 1, address));
                     CHECK(holds_all<Element>(outer, 1, k, outer + more, address));
+                    CHECK(holds_all<Element>(outer, k + more, k, 1, address, false));
+                    CHECK(holds_all<Element>(outer, 1, k, outer + more, address, false));
                 }
                 CHECK(holds_all<Element>(outer, -(k + more), k, 1, 1 << 13));
                 CHECK(holds_all<Element>(outer, 0, k, 1, 256));
@@ -78,9 +83,17 @@ TEST(lines_that_begin_at_vectors_bring_nothing_else) {
     CHECK_EQ(whole_k::image_layout(32, 32, 0, 1, 2, 2).line_vectors, 0);
 }
 
+TEST(lines_that_follow_each_other_are_brought_as_one) {
+    CHECK_EQ(whole_k::image_layout(33, 33, 33, 1, 2, 256).vectors(), 137);  // 2,178 bytes
+    CHECK_EQ(whole_k::image_layout(33, 34, 33, 1, 2, 256).vectors(), 33 * 5);
+    // Of whole vectors only where lines are not read side by side.
+    CHECK(!whole_k::image_layout(32, 32, 32, 1, 2, 256).merged);
+    CHECK(whole_k::image_layout(32, 32, 32, 1, 2, 256, false).merged);
+}
+
 // FP16 on tensor cores, in tiles of 16 x 16 and 32 x 32.
-constexpr whole_k::Shape kSmall = {16, 16, 2, 4, 28, 8, 16, 0};
-constexpr whole_k::Shape kLarge = {32, 32, 2, 4, 16, 8, 16, 0};
+constexpr whole_k::Shape kSmall = {16, 2, 4, 28, 8, 16, 0};
+constexpr whole_k::Shape kLarge = {32, 2, 4, 16, 8, 16, 0};
 
 GemmProblem batch_of(std::int64_t size, std::int64_t count) {
     GemmProblem problem;
@@ -129,7 +142,7 @@ TEST(an_operand_that_is_packed_costs_what_packing_leaves) {
     GemmProblem problem = batch_of(2, 1);
     problem.precision = Precision::fp64;
     problem.accumulate = Accumulate::fp64;
-    constexpr whole_k::Shape kDoubles = {16, 16, 8, 8, 16, 14, 16, 0};
+    constexpr whole_k::Shape kDoubles = {16, 8, 8, 16, 14, 16, 0};
     const double usual = us(kDoubles, problem);
     problem.a.row_stride = std::int64_t{1} << 60;
     CHECK_EQ(us(kDoubles, problem), usual);
@@ -141,7 +154,7 @@ TEST(what_does_not_fit_is_refused_with_a_reason) {
     };
     CHECK_EQ(reason(batch_of(128, 10), kSmall), "");
     CHECK(reason(batch_of(129, 10), kSmall).find("K up to 128") != std::string::npos);
-    constexpr whole_k::Shape kDoubles = {32, 32, 8, 8, 8, 14, 16, 0};
+    constexpr whole_k::Shape kDoubles = {32, 8, 8, 8, 14, 16, 0};
     CHECK_EQ(reason(batch_of(32, 10), kDoubles), "");
     CHECK(reason(batch_of(64, 10), kDoubles).find("bytes of shared memory") != std::string::npos);
     GemmProblem invariant = batch_of(16, 10);
@@ -149,6 +162,67 @@ TEST(what_does_not_fit_is_refused_with_a_reason) {
     CHECK(reason(invariant, kSmall).find("batch_invariant") != std::string::npos);
     GemmProblem endless = batch_of(16, std::int64_t{1} << 31);
     CHECK(reason(endless, kSmall).find("2^30 tiles") != std::string::npos);
+}
+
+DeviceProperties with_shared_memory(int bytes) {
+    DeviceProperties device = simt_test::h200();
+    device.shared_memory_per_block = bytes;
+    return device;
+}
+template <int kTile>
+double us_in_strips(const GemmProblem& problem) {
+    return sm80_mma::schedule_strips<kTile>(ValidProblem::check(problem),
+                                            with_shared_memory(227 << 10))
+        .cost_us;
+}
+
+TEST(strips_are_chosen_by_the_size_of_the_matrices) {
+    CHECK(us_in_strips<64>(batch_of(33, 4096)) < us(kLarge, batch_of(33, 4096)));
+    CHECK(us_in_strips<64>(batch_of(33, 4096)) < us_in_strips<128>(batch_of(33, 4096)));
+    CHECK(us_in_strips<128>(batch_of(100, 2000)) < us_in_strips<64>(batch_of(100, 2000)));
+    CHECK(us(kSmall, batch_of(16, 16384)) < us_in_strips<64>(batch_of(16, 16384)));
+    GemmProblem misaligned = batch_of(100, 2000);
+    misaligned.a.row_stride = 101;
+    CHECK(us_in_strips<128>(misaligned) > us_in_strips<128>(batch_of(100, 2000)));
+}
+
+TEST(strips_are_refused_where_shared_memory_may_not_be_enough) {
+    const auto reason = [](std::int64_t size, int tile, int bytes) {
+        return sm80_mma::rejects_strips_size(ValidProblem::check(batch_of(size, 10)),
+                                             with_shared_memory(bytes), tile);
+    };
+    CHECK_EQ(reason(128, 128, 163 << 10), "");
+    CHECK(reason(128, 128, 99 << 10).find("bytes of shared memory") != std::string::npos);
+    CHECK_EQ(reason(64, 128, 99 << 10), "");
+    CHECK_EQ(reason(128, 64, 99 << 10), "");
+    CHECK(reason(129, 64, 163 << 10).find("K up to 128") != std::string::npos);
+}
+
+// No less than any layout and alignment takes.
+TEST(the_most_shared_memory_of_strips_is_enough) {
+    const auto image = [](std::int64_t outer, std::int64_t k, bool along_k, std::int64_t more,
+                          std::int64_t address) {
+        const std::int64_t line = (along_k ? k : outer) + more;
+        return whole_k::image_layout(outer, along_k ? line : 1, k, along_k ? 1 : line, 2, address,
+                                     false);
+    };
+    for (const int size : {17, 33, 64, 100, 128}) {
+        for (const int k : {1, 15, 64, 127, 128}) {
+            const int most = sm80_mma::most_strips_bytes(size, size, k, 128);
+            for (const bool along_k : {false, true}) {
+                for (const int more : {0, 1, 3, 7, 8, 12, 15}) {
+                    for (const int address : {256, 2, 14}) {
+                        const auto its = image(size, k, along_k, more, address);
+                        for (const int d_bytes : {0, 2, 4}) {
+                            const auto layout = sm80_mma::strips_layout(
+                                its, its, 128, size, size, k, d_bytes > 0, size + more, d_bytes);
+                            CHECK(layout.bytes(128) <= most);
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 }  // namespace

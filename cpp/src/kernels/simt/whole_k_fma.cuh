@@ -16,10 +16,9 @@ struct WholeKFma {
     using Element = float;
     using Acc = float;
     static constexpr const char* name = "simt whole_k_kernel";  // in errors
-    static constexpr int kWarpTile = kTile < 32 ? kTile : 32;
     static constexpr whole_k::Shape kShape = {
-        kTile, kWarpTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 5.2, 1, 128};
-    static constexpr int kRows = kWarpTile / 8, kVectors = kWarpTile / 16;
+        kTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 5.2, 1, 128};
+    static constexpr int kRows = kTile / 8, kVectors = kTile / 16;
 
     using Vector = device::Vector<float, 4>;
     Vector acc[kRows][kVectors] = {};
@@ -28,9 +27,9 @@ struct WholeKFma {
                                              const whole_k::ImageLayout& layout_a,
                                              const whole_k::ImageLayout& layout_b,
                                              const whole_k::Image& a, const whole_k::Image& b,
-                                             int first_row, int first_col, int k) {
+                                             int k) {
         constexpr int kStep = 4;  // of k
-        const int row = first_row + threadIdx.x % 32 / 4, col = first_col + threadIdx.x % 4 * 4;
+        const int row = threadIdx.x / 4, col = threadIdx.x % 4 * 4;
         const bool vectors_a = layout_a.along_k && layout_a.alignment == whole_k::kVectorBytes;
         const bool vectors_b = !layout_b.along_k && layout_b.alignment == whole_k::kVectorBytes;
         // What lies outside makes sums that are never stored.
@@ -100,7 +99,7 @@ struct WholeKFma {
 
     template <int kLd>
     __device__ __forceinline__ void stage(Acc* staged) const {
-        const int row = threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 4;
+        const int row = threadIdx.x / 4, col = threadIdx.x % 4 * 4;
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
 #pragma unroll

@@ -8,10 +8,8 @@ namespace tcgemm::whole_k {
         const GemmArgs&, const Schedule&, StreamView);
 TCGEMM_LAUNCH(__half, float, 16)
 TCGEMM_LAUNCH(__half, float, 32)
-TCGEMM_LAUNCH(__half, float, 64)
 TCGEMM_LAUNCH(__nv_bfloat16, float, 16)
 TCGEMM_LAUNCH(__nv_bfloat16, float, 32)
-TCGEMM_LAUNCH(__nv_bfloat16, float, 64)
 TCGEMM_LAUNCH(device::Tf32, float, 16)
 TCGEMM_LAUNCH(device::Tf32, float, 32)
 TCGEMM_LAUNCH(double, double, 16)

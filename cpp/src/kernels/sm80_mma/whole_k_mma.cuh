@@ -20,17 +20,16 @@ struct WholeKMma {
     using Element = std::conditional_t<kRounds, float, Number>;
     using Acc = Accumulator;
     static constexpr const char* name = "sm80_mma whole_k_kernel";  // in errors
-    static constexpr int kItem = sizeof(Element), kWarpTile = kTile < 32 ? kTile : 32;
+    static constexpr int kItem = sizeof(Element);
     // By the registers of a thread.
     static constexpr int kWarpsPerSm = kItem == 8 ? (kTile < 32 ? 16 : 8) : kTile < 32 ? 28 : 16;
     static constexpr double kStepCycles = kItem == 1   ? 21.5
                                           : kItem == 2 ? 10.4
                                           : kItem == 4 ? 6.5
                                                        : 18;
-    static constexpr whole_k::Shape kShape = {
-        kTile,       kWarpTile, kItem, sizeof(Acc), kTile > 32 ? kWarpsPerSm / 4 : kWarpsPerSm,
-        kStepCycles, Mma::kK,   0};
-    static constexpr int kMmas = kWarpTile / Mma::kM, kMmasN = kWarpTile / Mma::kN;
+    static constexpr whole_k::Shape kShape = {kTile,   kItem, sizeof(Acc), kWarpsPerSm, kStepCycles,
+                                              Mma::kK, 0};
+    static constexpr int kMmas = kTile / Mma::kM, kMmasN = kTile / Mma::kN;
 
     typename Mma::Sums sums[kMmas][kMmasN] = {};
 
@@ -38,18 +37,18 @@ struct WholeKMma {
                                              const whole_k::ImageLayout& layout_a,
                                              const whole_k::ImageLayout& layout_b,
                                              const whole_k::Image& a, const whole_k::Image& b,
-                                             int row, int col, int k) {
+                                             int k) {
         const bool words_a = in_words(layout_a), words_b = in_words(layout_b);
         int step = 0;
         for (; step + Mma::kK <= k; step += Mma::kK) {
-            multiply_step<true>(shared, a, words_a, b, words_b, row, col, step, k);
+            multiply_step<true>(shared, a, words_a, b, words_b, step, k);
         }
-        if (step < k) multiply_step<false>(shared, a, false, b, false, row, col, step, k);
+        if (step < k) multiply_step<false>(shared, a, false, b, false, step, k);
     }
 
     template <int kLd>
     __device__ __forceinline__ void stage(Acc* staged) const {
-        const int row = threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2;
+        const int row = threadIdx.x / 4, col = threadIdx.x % 4 * 2;
 #pragma unroll
         for (int i = 0; i < kMmas; ++i) {
 #pragma unroll
@@ -80,16 +79,16 @@ struct WholeKMma {
     template <bool kIsWhole>
     __device__ __forceinline__ void multiply_step(const unsigned char* shared,
                                                   const whole_k::Image& a, bool words_a,
-                                                  const whole_k::Image& b, bool words_b, int row,
-                                                  int col, int step, int k) {
+                                                  const whole_k::Image& b, bool words_b, int step,
+                                                  int k) {
         Fragment of_b[kMmas];
 #pragma unroll
         for (int j = 0; j < kMmas; ++j)
-            load<kIsWhole, false>(shared, b, words_b, col + 16 * j, step, k, of_b[j]);
+            load<kIsWhole, false>(shared, b, words_b, 16 * j, step, k, of_b[j]);
 #pragma unroll
         for (int i = 0; i < kMmas; ++i) {
             Fragment of_a;
-            load<kIsWhole, true>(shared, a, words_a, row + 16 * i, step, k, of_a);
+            load<kIsWhole, true>(shared, a, words_a, 16 * i, step, k, of_a);
 #pragma unroll
             for (int j = 0; j < kMmasN; ++j) Mma::multiply(sums[i][j], of_a, of_b[j / 2], j % 2);
         }
@@ -102,7 +101,7 @@ struct WholeKMma {
                                                 const whole_k::Image& image, bool in_words,
                                                 int outer, int step, int k, Fragment& fragment) {
         constexpr bool kOuterFirst = kIsA || kItem == 8;
-        const int lane = threadIdx.x % 32, its_k = step + lane % 4 * kNeighbours;
+        const int lane = threadIdx.x, its_k = step + lane % 4 * kNeighbours;
         const unsigned char* data[2];
 #pragma unroll
         for (int i = 0; i < 2; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/halves.hpp"
@@ -28,22 +29,17 @@ inline constexpr int kMostBlocksOnSm = most_blocks_on_sm(__CUDA_ARCH__ / 10);
 inline constexpr int kMostBlocksOnSm = most_blocks_on_sm(0);
 #endif
 
-// Math: the sums of a warp's part of the tile, as they are spread over its lanes.
+// Math: the sums of the tile, as they are spread over the lanes of its warp.
 template <class Math, class Epilogue>
-__global__ void __launch_bounds__(32 * Math::kShape.warps(),
-                                  std::min(Math::kShape.blocks_per_sm, kMostBlocksOnSm))
+__global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMostBlocksOnSm))
     whole_k_kernel(const __grid_constant__ Params params,
                    const __grid_constant__ Epilogue epilogue) {
     using Element = typename Math::Element;
     using Place = device::TilePlace<Math::kShape.tile, Math::kShape.tile>;
-    constexpr int kWarps = Math::kShape.warps(), kWarpTile = Math::kShape.warp_tile;
-    static_assert(kWarps == 1 || kWarps == 4);
+    constexpr int kTile = Math::kShape.tile;
     extern __shared__ __align__(16) unsigned char shared[];
     const GemmArgs& args = params.args;
     const int k = static_cast<int>(args.k);
-    const int warp = kWarps == 1 ? 0 : threadIdx.x / 32;
-    const int warp_m = warp / 2 * kWarpTile, warp_n = warp % 2 * kWarpTile;
-    const auto meet = [] { kWarps == 1 ? __syncwarp() : __syncthreads(); };
 
     device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
@@ -58,18 +54,16 @@ __global__ void __launch_bounds__(32 * Math::kShape.warps(),
         Image next_a, next_b;
         if (tile < count) {
             next = Place(params.tiles.tile(tile), args, KSplit{});
-            next_a = bring_image<32 * kWarps>(
-                params.a, shared,
-                static_cast<const Element*>(args.a.data) +
-                    batch_offset(args.batch, args.a.batch_stride, next.batch) +
-                    next.m * args.a.row_stride,
-                next.rows, k, coming);
-            next_b = bring_image<32 * kWarps>(
-                params.b, shared,
-                static_cast<const Element*>(args.b.data) +
-                    batch_offset(args.batch, args.b.batch_stride, next.batch) +
-                    next.n * args.b.col_stride,
-                next.cols, k, coming + params.a.bytes());
+            next_a = bring_image<32>(params.a, shared,
+                                     static_cast<const Element*>(args.a.data) +
+                                         batch_offset(args.batch, args.a.batch_stride, next.batch) +
+                                         next.m * args.a.row_stride,
+                                     next.rows, k, coming);
+            next_b = bring_image<32>(params.b, shared,
+                                     static_cast<const Element*>(args.b.data) +
+                                         batch_offset(args.batch, args.b.batch_stride, next.batch) +
+                                         next.n * args.b.col_stride,
+                                     next.cols, k, coming + params.a.bytes());
         } else {
             device::release_successor();
         }
@@ -78,24 +72,20 @@ __global__ void __launch_bounds__(32 * Math::kShape.warps(),
         // 2. ... when this one is multiplied ...
         if (tile != blockIdx.x) {
             wait_for_images();
-            meet();
+            __syncwarp();
             Math math;
-            if (warp_m < place.rows && warp_n < place.cols) {
-                math.multiply(shared, params.a, params.b, a, b, warp_m, warp_n, k);
-            }
-            meet();
+            math.multiply(shared, params.a, params.b, a, b, k);
+            __syncwarp();
 
             // 3. ... and stored.
-            constexpr int kLd = kWarpTile + 4;  // rows of lanes lie in different banks
-            auto* const staged =
-                reinterpret_cast<typename Math::Acc*>(shared + here) + warp * kWarpTile * kLd;
+            constexpr int kLd = kTile + 4;  // rows of lanes lie in different banks
+            auto* const staged = reinterpret_cast<typename Math::Acc*>(shared + here);
             math.template stage<kLd>(staged);
             __syncwarp();
             const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
-            epilogue::store_staged<kWarpTile, kWarpTile, kLd, 2>(
-                output, staged, place.m + warp_m, place.n + warp_n, place.rows - warp_m,
-                place.cols - warp_n);
-            meet();
+            epilogue::store_staged<kTile, kTile, kLd, 2>(output, staged, place.m, place.n,
+                                                         place.rows, place.cols);
+            __syncwarp();
         }
         if (tile >= count) break;
         place = next;

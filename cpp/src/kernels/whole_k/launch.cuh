@@ -18,36 +18,47 @@ inline bool is_shared(const MatrixView& view, std::int64_t others, const BatchSh
     return others > 1;
 }
 
+// An address is a multiple of so many bytes, up to a vector.
+inline std::int64_t alignment_of(const MatrixView& view) {
+    return std::gcd(reinterpret_cast<std::intptr_t>(view.data), std::intptr_t{kVectorBytes});
+}
+
+// No more blocks than are at work at once, with as many tiles each.
+inline device::LaunchConfig launch_config(std::int64_t tiles, int shared_bytes, int threads,
+                                          int blocks_per_sm, StreamView stream) {
+    const DeviceProperties& device = properties(Device::cuda(runtime::current_device()));
+    const std::int64_t most = device.sm_count * blocks_on_sm(shared_bytes, blocks_per_sm, device);
+    const std::int64_t rounds = divide_up(tiles, most);
+    device::LaunchConfig config;
+    config.blocks = static_cast<unsigned>(divide_up(tiles, rounds));
+    config.threads = static_cast<unsigned>(threads);
+    config.shared_bytes = static_cast<std::size_t>(shared_bytes);
+    config.stream = stream;
+    config.overlaps_predecessor = true;
+    return config;
+}
+
 template <class Math>
 void launch(const GemmArgs& args, const Schedule&, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Math::Acc>;
     constexpr Shape kShape = Math::kShape;
     const std::int64_t tiles_m = divide_up(args.m, kShape.tile);
     const std::int64_t tiles_n = divide_up(args.n, kShape.tile);
-    const auto alignment = [](const MatrixView& view) {
-        return std::gcd(reinterpret_cast<std::intptr_t>(view.data), std::intptr_t{kVectorBytes});
-    };
     Params params;
     params.args = args;
     params.tiles = {tiles_m, tiles_n, args.batch.count, tiles_m};
-    params.a = image_of(args.a, args.m, args.a.row_stride, args.k, args.a.col_stride, kShape,
-                        args.batch.rank, alignment(args.a));
-    params.b = image_of(args.b, args.n, args.b.col_stride, args.k, args.b.row_stride, kShape,
-                        args.batch.rank, alignment(args.b));
+    params.a =
+        image_of(args.a, std::min<std::int64_t>(args.m, kShape.tile), args.a.row_stride, args.k,
+                 args.a.col_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.a));
+    params.b =
+        image_of(args.b, std::min<std::int64_t>(args.n, kShape.tile), args.b.col_stride, args.k,
+                 args.b.row_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.b));
     params.a.through_l1 |= is_shared(args.a, tiles_n, args.batch);
     params.b.through_l1 |= is_shared(args.b, tiles_m, args.batch);
     params.stage_bytes = stage_bytes(params.a, params.b, kShape);
 
-    // No more blocks than are at work at once, with as many tiles each.
-    const DeviceProperties& device = properties(Device::cuda(runtime::current_device()));
-    const std::int64_t most = device.sm_count * blocks_on_sm(params.stage_bytes, kShape, device);
-    const std::int64_t rounds = divide_up(params.tiles.count(), most);
-    device::LaunchConfig config;
-    config.blocks = static_cast<unsigned>(divide_up(params.tiles.count(), rounds));
-    config.threads = 32 * kShape.warps();
-    config.shared_bytes = 2 * static_cast<std::size_t>(params.stage_bytes);
-    config.stream = stream;
-    config.overlaps_predecessor = true;
+    const device::LaunchConfig config = launch_config(params.tiles.count(), 2 * params.stage_bytes,
+                                                      32, kShape.blocks_per_sm, stream);
     device::launch(Math::name, whole_k_kernel<Math, Epilogue>, config, params, Epilogue(args));
 }
 

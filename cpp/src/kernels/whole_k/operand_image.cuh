@@ -40,6 +40,11 @@ __device__ __forceinline__ void wait_for_images() {
     ptx::wait_for_copies<1>();
 #endif
 }
+__device__ __forceinline__ void wait_for_all_images() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    ptx::wait_for_all_copies();
+#endif
+}
 
 // Begins to bring `outer` x k elements from `data` on to `to`, layout.bytes() of the shared memory.
 // The block has kThreads threads.
@@ -48,14 +53,24 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
                                              const Element* data, int outer, int k, int to) {
     constexpr int kItem = sizeof(Element);
     const auto* const bytes = reinterpret_cast<const unsigned char*>(data);
-    const int line_bytes = (layout.along_k ? k : outer) * kItem;
-    const int vectors = (layout.along_k ? outer : k) * layout.line_vectors;
+    const int all_lines = layout.along_k ? outer : k;
+    const int line_bytes =
+        layout.merged ? all_lines * layout.pitch : (layout.along_k ? k : outer) * kItem;
     const int head = static_cast<int>(reinterpret_cast<std::uintptr_t>(data) % kVectorBytes);
     const std::uint32_t base = ptx::shared_address(shared) + to;
+    if (layout.merged) {
 #pragma unroll 1
-    for (int v = threadIdx.x; v < vectors; v += kThreads) {
-        const ImageVector vector = image_vector(layout, head, line_bytes, v);
-        bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
+        for (int at = threadIdx.x * kVectorBytes - head; at < line_bytes;
+             at += kThreads * kVectorBytes) {
+            bring_vector(base + head + at, bytes + at, true, layout.through_l1);
+        }
+    } else {
+        const int vectors = all_lines * layout.line_vectors;
+#pragma unroll 1
+        for (int v = threadIdx.x; v < vectors; v += kThreads) {
+            const ImageVector vector = image_vector(layout, head, line_bytes, v);
+            bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
+        }
     }
     return {to + head, layout.along_k ? layout.pitch : kItem, layout.along_k ? kItem : layout.pitch,
             outer};

@@ -17,6 +17,7 @@ inline constexpr int kVectorBytes = 16;
 // it. Vectors are aligned; where the operand is not, they begin before a line and end behind it.
 struct ImageLayout {
     bool along_k = false;             // lines lie along k
+    bool merged = false;              // lines follow each other: they are brought as one
     bool through_l1 = false;          // other tiles, or other lines, read the same lines of L1
     int alignment = 1;                // bytes that all lines begin at multiples of, up to 16
     int lines = 0, line_vectors = 0;  // at most
@@ -24,15 +25,17 @@ struct ImageLayout {
     std::int64_t line_step = 0;       // and in global memory
     device::FastDivisor by_line;      // a number of vectors into lines
 
+    constexpr int vectors() const { return merged ? line_vectors : lines * line_vectors; }
     constexpr int bytes() const {
         return static_cast<int>(round_up(lines * pitch, kVectorBytes)) + 2 * kVectorBytes;
     }
 };
 
 // `outer`, `k`: elements of the tile. Strides in elements; one of them is 1. `alignment`: of all
-// tiles' first elements, bytes.
+// tiles' first elements, bytes. `spreads`: lines are read side by side, and lie in different banks.
 inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, std::int64_t k,
-                                std::int64_t k_stride, int element_bytes, std::int64_t alignment) {
+                                std::int64_t k_stride, int element_bytes, std::int64_t alignment,
+                                bool spreads = true) {
     ImageLayout image;
     image.along_k = k_stride == 1 && (k > 1 || outer_stride != 1);
     image.line_step = (image.along_k ? outer_stride : k_stride) * element_bytes;
@@ -42,17 +45,27 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
         static_cast<int>(std::gcd(std::gcd(alignment, image.line_step), kVectorBytes));
     const std::int64_t before = kVectorBytes - image.alignment;  // a line, at most
     image.line_vectors = bytes > 0 ? static_cast<int>(divide_up(before + bytes, kVectorBytes)) : 0;
+    constexpr std::int64_t kCacheLine = 128;
+    image.through_l1 = bytes < kCacheLine;
+    image.merged = image.line_step == bytes && bytes > 0 && image.lines > 1 &&
+                   !(spreads && bytes % kVectorBytes == 0);
+    if (image.merged) {
+        image.line_vectors =
+            static_cast<int>(divide_up(before + image.lines * bytes, kVectorBytes));
+        image.pitch = static_cast<int>(bytes);
+        image.through_l1 = false;
+        image.by_line = device::FastDivisor(image.line_vectors);
+        return image;
+    }
     // Lines lie to the boundaries of vectors as they do in global memory; an odd number of vectors
     // apart, the eight that are read together lie in different banks.
     const std::int64_t rest = (image.line_step % kVectorBytes + kVectorBytes) % kVectorBytes;
     image.pitch = static_cast<int>((image.line_vectors | 1) * kVectorBytes + rest);
-    constexpr std::int64_t kCacheLine = 128;
-    image.through_l1 = bytes < kCacheLine;
     image.by_line = device::FastDivisor(std::max(image.line_vectors, 1));
     return image;
 }
 
-// A vector of the part that begins at an address which lies `head` bytes behind a multiple of 16,
+// A vector of a part that begins at an address which lies `head` bytes behind a multiple of 16,
 // with lines of `line_bytes`. Bytes from that address on, and from the image on.
 struct ImageVector {
     std::int64_t from;

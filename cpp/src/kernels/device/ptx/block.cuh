@@ -71,12 +71,16 @@ __device__ __forceinline__ T load_shared(std::uint32_t address) {
         return value;
     }
 }
-// A value of 4, 8 or 16 bytes.
+// A value of 2, 4, 8 or 16 bytes.
 template <class T>
 __device__ __forceinline__ void store_shared(std::uint32_t address, const T& value) {
-    static_assert(sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
     const auto* const word = reinterpret_cast<const std::uint32_t*>(&value);
-    if constexpr (sizeof(T) == 4) {
+    if constexpr (sizeof(T) == 2) {
+        asm volatile("st.shared.b16 [%0], %1;" ::"r"(address),
+                     "h"(reinterpret_cast<const std::uint16_t&>(value))
+                     : "memory");
+    } else if constexpr (sizeof(T) == 4) {
         asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(word[0]) : "memory");
     } else if constexpr (sizeof(T) == 8) {
         asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(word[0]), "r"(word[1])

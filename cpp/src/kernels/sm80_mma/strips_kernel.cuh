@@ -1,0 +1,256 @@
+// D = epilogue(A B) with a short K, of 16-bit elements at any address: a block brings all of K that
+// its tile needs as it lies, and moves it to where ldmatrix can read it. Its warps then multiply
+// and store strips of 16 rows, while the next tile's A and B are on their way.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/device/fast_divisor.hpp"
+#include "kernels/device/launch.cuh"
+#include "kernels/device/ptx/mma.cuh"
+#include "kernels/epilogue/linear.hpp"
+#include "kernels/epilogue/staged_rows.cuh"
+#include "kernels/halves.hpp"
+#include "kernels/sm80_mma/aligned_tile.cuh"
+#include "kernels/sm80_mma/strips.hpp"
+#include "kernels/split_k/tile_place.cuh"
+#include "kernels/whole_k/operand_image.cuh"
+
+namespace tcgemm::sm80_mma {
+
+struct StripsParams {
+    GemmArgs args;
+    device::BasicTileScheduler<device::FastDivisor> tiles;
+    StripsLayout layout;
+};
+
+// Sums of 16 rows of a tile, of a warp.
+template <class Element, int kTile>
+class Strip {
+    using Mma = device::ptx::Mma<Element, Element, float>;
+    using Epilogue = epilogue::Linear<float>;
+    static constexpr int kSixteens = kTile / kStripRows;
+    static_assert(kStripRows == Mma::kM);
+
+   public:
+    __device__ __forceinline__ void multiply(const AlignedTile& a, const AlignedTile& b, int row,
+                                             int cols, int k) {
+        multiply_columns<kSixteens>(a, b, row, cols, k);
+    }
+
+    // To rows of D that are contiguous, wherever they begin: through an image of them.
+    template <class T>
+    __device__ __forceinline__ void store_rows(const Epilogue& epilogue, const ImageLayout& layout,
+                                               std::uint32_t image, T* d, int rows,
+                                               int cols) const {
+        image += reinterpret_cast<std::uintptr_t>(d) % kVectorBytes;
+        fill_image<T>(epilogue, layout, image, cols);
+        __syncwarp();
+        constexpr int kItem = sizeof(T);
+        const int lines = layout.merged ? 1 : rows;
+        const int bytes = (layout.merged ? rows : 1) * cols * kItem;
+        // Lanes for a line: short ones are stored several at a time.
+        const int lanes_log2 = layout.merged || bytes > 16 * kVectorBytes ? 5
+                               : bytes > 4 * kVectorBytes                 ? 4
+                                                                          : 2;
+        const int lane = threadIdx.x % 32, its_lane = lane & ((1 << lanes_log2) - 1);
+#pragma unroll 1
+        for (int i = lane >> lanes_log2; i < lines; i += 32 >> lanes_log2) {
+            auto* const line = reinterpret_cast<unsigned char*>(d) + i * layout.line_step;
+            const std::uint32_t from = image + i * layout.pitch;
+            // Whole vectors, then elements that lie before and behind them.
+            const int before = min(static_cast<int>(-from % kVectorBytes), bytes);
+            const int behind = before + (bytes - before) / kVectorBytes * kVectorBytes;
+#pragma unroll 1
+            for (int at = before + its_lane * kVectorBytes; at < behind;
+                 at += kVectorBytes << lanes_log2) {
+                *reinterpret_cast<uint4*>(line + at) = ptx::load_shared<uint4>(from + at);
+            }
+#pragma unroll 1
+            for (int at = its_lane * kItem;; at += kItem << lanes_log2) {
+                const int place = at < before ? at : at + behind - before;
+                if (place >= bytes) break;
+                *reinterpret_cast<T*>(line + place) = ptx::load_shared<T>(from + place);
+            }
+        }
+    }
+
+    // To any D, through sums side by side.
+    template <class Output>
+    __device__ __forceinline__ void store(const Output& output, float* staged, std::int64_t row,
+                                          std::int64_t col, int rows, int cols) const {
+        constexpr int kLd = staged_ld(kTile);
+        float* const place = staged + threadIdx.x % 32 / 4 * kLd + threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < kTile / 8; ++i) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                *reinterpret_cast<float2*>(place + 8 * half * kLd + 8 * i) =
+                    Mma::pair(sums_[i], half);
+            }
+        }
+        __syncwarp();
+        epilogue::store_staged<kStripRows, kTile, kLd, 2>(output, staged, row, col, rows, cols);
+    }
+
+   private:
+    // Of D as T, from the image's first element on.
+    template <class T>
+    __device__ __forceinline__ void fill_image(const Epilogue& epilogue, const ImageLayout& layout,
+                                               std::uint32_t image, int cols) const {
+        constexpr int kItem = sizeof(T);
+        const int col = threadIdx.x % 4 * 2, left = cols - col;
+        const std::uint32_t place = image + threadIdx.x % 32 / 4 * layout.pitch + col * kItem;
+        const bool in_pairs = kItem == 2 && (image | layout.pitch) % 4 == 0;
+#pragma unroll
+        for (int i = 0; i < kTile / 8; ++i) {
+            if (8 * i >= cols) break;
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                const float2 sums = Mma::pair(sums_[i], half);
+                const std::uint32_t at = place + 8 * half * layout.pitch + 8 * i * kItem;
+                alignas(4) const T pair[2] = {epilogue::round_to<T>(epilogue(sums.x)),
+                                              epilogue::round_to<T>(epilogue(sums.y))};
+                if (in_pairs) {
+                    if (8 * i < left) {
+                        ptx::store_shared(at, reinterpret_cast<const std::uint32_t&>(pair));
+                    }
+                } else {
+                    if (8 * i < left) ptx::store_shared(at, pair[0]);
+                    if (8 * i + 1 < left) ptx::store_shared(at + kItem, pair[1]);
+                }
+            }
+        }
+    }
+
+    // No more columns than there are, by 16, but at least half a tile.
+    template <int kCount>
+    __device__ __forceinline__ void multiply_columns(const AlignedTile& a, const AlignedTile& b,
+                                                     int row, int cols, int k) {
+        if constexpr (kCount > kSixteens / 2) {
+            if (cols <= 16 * (kCount - 1)) {
+                multiply_columns<kCount - 1>(a, b, row, cols, k);
+                return;
+            }
+        }
+        AlignedFragments<true> of_a(a, row);
+        AlignedFragments<false> of_b(b, 0);
+#pragma unroll 1
+        for (; k > 0; k -= Mma::kK) {
+            constexpr int kAtOnce = 4;
+            typename Mma::Fragment its_a, its_b[kAtOnce];
+            of_a.load(0, its_a);
+#pragma unroll
+            for (int first = 0; first < kCount; first += kAtOnce) {
+#pragma unroll
+                for (int j = 0; j < kAtOnce && first + j < kCount; ++j) {
+                    of_b.load(first + j, its_b[j]);
+                }
+#pragma unroll
+                for (int j = 0; j < kAtOnce && first + j < kCount; ++j) {
+                    Mma::multiply(sums_[2 * (first + j)], its_a, its_b[j], 0);
+                    Mma::multiply(sums_[2 * (first + j) + 1], its_a, its_b[j], 1);
+                }
+            }
+            of_a.advance();
+            of_b.advance();
+        }
+    }
+
+    typename Mma::Sums sums_[kTile / 8] = {};
+};
+
+template <class Element, int kTile>
+__global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile))
+    strips_kernel(const __grid_constant__ StripsParams params,
+                  const __grid_constant__ epilogue::Linear<float> epilogue) {
+    using Place = device::TilePlace<kTile, kTile>;
+    constexpr int kThreads = strip_threads(kTile);
+    extern __shared__ __align__(16) unsigned char shared[];
+    const GemmArgs& args = params.args;
+    const StripsLayout& layout = params.layout;
+    const int k = static_cast<int>(args.k);
+    const int warp = threadIdx.x / 32, row = warp * kStripRows;  // row: of a tile
+    const std::uint32_t base = ptx::shared_address(shared);
+    const int image_b = layout.a.bytes(), tile_a = layout.image_bytes();
+    const int tile_b = tile_a + layout.aligned_a.bytes();
+    const int strip_place = tile_a + warp * layout.strip_bytes;
+
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
+    const auto count = static_cast<unsigned>(params.tiles.count());
+    // What is kept of a tile: how much of it exists, and where it lies.
+    struct Coming {
+        int rows, cols;
+        int a, b;        // element (0, 0), in shared memory
+        std::int64_t d;  // and in global memory
+    };
+    const auto place_of = [&](unsigned tile) {
+        return Place(params.tiles.tile(tile), args, KSplit{});
+    };
+    const auto bring = [&](unsigned tile) {
+        const Place place = place_of(tile);
+        const auto* const a = static_cast<const Element*>(args.a.data) +
+                              batch_offset(args.batch, args.a.batch_stride, place.batch) +
+                              place.m * args.a.row_stride;
+        const auto* const b = static_cast<const Element*>(args.b.data) +
+                              batch_offset(args.batch, args.b.batch_stride, place.batch) +
+                              place.n * args.b.col_stride;
+        Coming coming;
+        coming.rows = place.rows;
+        coming.cols = place.cols;
+        coming.a = whole_k::bring_image<kThreads>(layout.a, shared, a, place.rows, k, 0).data;
+        coming.b = whole_k::bring_image<kThreads>(layout.b, shared, b, place.cols, k, image_b).data;
+        coming.d = batch_offset(args.batch, args.d.batch_stride, place.batch) +
+                   place.m * args.d.row_stride + place.n;
+        return coming;
+    };
+    Coming next = bring(blockIdx.x);
+#pragma unroll 1
+    for (unsigned tile = blockIdx.x; tile < count; tile += gridDim.x) {
+        // 1. A and B are moved to where they can be read, ...
+        const Coming here = next;
+        whole_k::wait_for_all_images();
+        __syncthreads();
+        const AlignedTile a = align_image<kThreads>(layout.aligned_a, layout.a, base + here.a,
+                                                    base + tile_a, here.rows, k);
+        const AlignedTile b = align_image<kThreads>(layout.aligned_b, layout.b, base + here.b,
+                                                    base + tile_b, here.cols, k);
+        __syncthreads();
+
+        // 2. ... the next ones set out, ...
+        if (tile + gridDim.x < count) {
+            next = bring(tile + gridDim.x);
+        } else {
+            device::release_successor();
+        }
+
+        // 3. ... these are multiplied by the warps that have rows, ...
+        const int rows = min(here.rows - row, kStripRows);
+        if (rows <= 0) continue;
+        Strip<Element, kTile> strip;
+        strip.multiply(a, b, row, here.cols, k);
+        ptx::named_barrier(1, 32 * divide_up(here.rows, kStripRows));
+
+        // 4. ... and stored in their place.
+        if (layout.has_rows) {
+            const auto store_as = [&](auto* d) {
+                strip.store_rows(epilogue, layout.d, base + strip_place,
+                                 d + here.d + row * args.d.row_stride, rows, here.cols);
+            };
+            switch (args.d.dtype) {
+                case DType::f16: store_as(static_cast<__half*>(args.d.data)); break;
+                case DType::bf16: store_as(static_cast<__nv_bfloat16*>(args.d.data)); break;
+                default: store_as(static_cast<float*>(args.d.data)); break;
+            }
+        } else {
+            const Place place = place_of(tile);
+            const epilogue::Output<epilogue::Linear<float>> output(epilogue, args, place.batch);
+            strip.store(output, reinterpret_cast<float*>(shared + strip_place), place.m + row,
+                        place.n, rows, here.cols);
+        }
+    }
+}
+
+}  // namespace tcgemm::sm80_mma
