@@ -167,8 +167,10 @@ def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> 
     if row := re.search(r"::WholeK\w+<(?:([\w: ]+), [\w ]+, )?(\d+)>", str(kernel)):
         name = f"{kernel.family}_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"
         return static + dynamic[name]
-    if row := re.search(r"::strips_kernel<([\w:]+), (\d+)>", str(kernel)):
-        return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"]
+    if row := re.search(r"::strips_kernel<([\w:]+), (\d+), (true|false)>", str(kernel)):
+        kind, steps = ("strips", "x128") if row[3] == "true" else ("whole_k", "")
+        tile = f"{row[2]}x{row[2]}{steps}"
+        return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_{kind}_{tile}"]
     if kernel.family == "simt":  # whose policies are not named as rows of its table; all static
         return static
     row = re.search(r"::gemm_kernel<\w+::Policy<\w+::(\w+)", str(kernel))

@@ -171,8 +171,8 @@ DeviceProperties with_shared_memory(int bytes) {
 }
 template <int kTile>
 double us_in_strips(const GemmProblem& problem) {
-    return sm80_mma::schedule_strips<kTile>(ValidProblem::check(problem),
-                                            with_shared_memory(227 << 10))
+    return sm80_mma::schedule_strips<kTile, false>(ValidProblem::check(problem),
+                                                   with_shared_memory(227 << 10))
         .cost_us;
 }
 
@@ -189,7 +189,7 @@ TEST(strips_are_chosen_by_the_size_of_the_matrices) {
 TEST(strips_are_refused_where_shared_memory_may_not_be_enough) {
     const auto reason = [](std::int64_t size, int tile, int bytes) {
         return sm80_mma::rejects_strips_size(ValidProblem::check(batch_of(size, 10)),
-                                             with_shared_memory(bytes), tile);
+                                             with_shared_memory(bytes), tile, false);
     };
     CHECK_EQ(reason(128, 128, 163 << 10), "");
     CHECK(reason(128, 128, 99 << 10).find("bytes of shared memory") != std::string::npos);
@@ -208,15 +208,19 @@ TEST(the_most_shared_memory_of_strips_is_enough) {
     };
     for (const int size : {17, 33, 64, 100, 128}) {
         for (const int k : {1, 15, 64, 127, 128}) {
-            const int most = sm80_mma::most_strips_bytes(size, size, k, 128);
             for (const bool along_k : {false, true}) {
                 for (const int more : {0, 1, 3, 7, 8, 12, 15}) {
                     for (const int address : {256, 2, 14}) {
                         const auto its = image(size, k, along_k, more, address);
-                        for (const int d_bytes : {0, 2, 4}) {
-                            const auto layout = sm80_mma::strips_layout(
-                                its, its, 128, size, size, k, d_bytes > 0, size + more, d_bytes);
-                            CHECK(layout.bytes(128) <= most);
+                        for (const int bytes : {2, 4}) {
+                            for (const bool rows : {false, true}) {
+                                const std::int64_t ld = size + more;
+                                const sm80_mma::StripsOfD d = {rows ? ld : 1, rows ? 1 : ld, bytes};
+                                const auto layout =
+                                    sm80_mma::strips_layout(its, its, 128, size, size, k, d);
+                                const int most = sm80_mma::most_strips_bytes(size, size, k, 128, d);
+                                CHECK(layout.bytes(128) <= most);
+                            }
                         }
                     }
                 }

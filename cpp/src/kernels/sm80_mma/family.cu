@@ -159,23 +159,23 @@ constexpr KernelInfo whole_k_row(const char* name) {
     return info;
 }
 
-template <class Element, int kTile>
+template <class Element, int kTile, bool kAnyK>
 std::string rejects_strips(const ValidProblem& problem, const DeviceProperties& device) {
     if (device.cc() < 80) {
         return needs_newer("an Ampere GPU or a newer one (compute capability 8.0)", device);
     }
     const std::string reason = rejects_mode(problem, dtype_of<Element>(), Accumulate::fp32);
-    return reason.empty() ? rejects_strips_size(problem, device, kTile) : reason;
+    return reason.empty() ? rejects_strips_size(problem, device, kTile, kAnyK) : reason;
 }
 
-template <class Element, int kTile>
+template <class Element, int kTile, bool kAnyK>
 constexpr KernelInfo strips_row(const char* name) {
     KernelInfo info = {name,
                        {kTile, kTile, whole_k::kMaxK, kStripRows, kTile, strip_threads(kTile)},
                        whole_k::needs(kStripItem),
-                       rejects_strips<Element, kTile>,
-                       schedule_strips<kTile>,
-                       launch_strips<Element, kTile>};
+                       rejects_strips<Element, kTile, kAnyK>,
+                       schedule_strips<kTile, kAnyK>,
+                       launch_strips<Element, kTile, kAnyK>};
     info.dynamic_shared_bytes = usual_strips_bytes(kTile);
     info.competes = true;
     info.least_cc = 80;
@@ -191,12 +191,14 @@ constexpr KernelInfo kKernels[] = {
 #undef TCGEMM_ROW
             whole_k_row<__half, float, 16>("sm80_mma_f16_whole_k_16x16"),
     whole_k_row<__half, float, 32>("sm80_mma_f16_whole_k_32x32"),
-    strips_row<__half, 64>("sm80_mma_f16_whole_k_64x64"),
-    strips_row<__half, 128>("sm80_mma_f16_whole_k_128x128"),
+    strips_row<__half, 64, false>("sm80_mma_f16_whole_k_64x64"),
+    strips_row<__half, 128, false>("sm80_mma_f16_whole_k_128x128"),
+    strips_row<__half, 64, true>("sm80_mma_f16_strips_64x64x128"),
     whole_k_row<__nv_bfloat16, float, 16>("sm80_mma_bf16_whole_k_16x16"),
     whole_k_row<__nv_bfloat16, float, 32>("sm80_mma_bf16_whole_k_32x32"),
-    strips_row<__nv_bfloat16, 64>("sm80_mma_bf16_whole_k_64x64"),
-    strips_row<__nv_bfloat16, 128>("sm80_mma_bf16_whole_k_128x128"),
+    strips_row<__nv_bfloat16, 64, false>("sm80_mma_bf16_whole_k_64x64"),
+    strips_row<__nv_bfloat16, 128, false>("sm80_mma_bf16_whole_k_128x128"),
+    strips_row<__nv_bfloat16, 64, true>("sm80_mma_bf16_strips_64x64x128"),
     whole_k_row<device::Tf32, float, 16>("sm80_mma_tf32_whole_k_16x16"),
     whole_k_row<device::Tf32, float, 32>("sm80_mma_tf32_whole_k_32x32"),
     whole_k_row<double, double, 16>("sm80_mma_f64_whole_k_16x16"),

@@ -3,38 +3,47 @@
 
 namespace tcgemm::sm80_mma {
 
-template <class Element, int kTile>
-void launch_strips(const GemmArgs& args, const Schedule&, StreamView stream) {
-    const std::int64_t tiles_m = divide_up(args.m, kTile), tiles_n = divide_up(args.n, kTile);
-    const std::int64_t rows = std::min<std::int64_t>(args.m, kTile);
-    const std::int64_t cols = std::min<std::int64_t>(args.n, kTile);
-    ImageLayout a =
-        whole_k::image_of(args.a, rows, args.a.row_stride, args.k, args.a.col_stride, kStripItem,
-                          args.batch.rank, whole_k::alignment_of(args.a), false);
-    ImageLayout b =
-        whole_k::image_of(args.b, cols, args.b.col_stride, args.k, args.b.row_stride, kStripItem,
-                          args.batch.rank, whole_k::alignment_of(args.b), false);
-    a.through_l1 |= whole_k::is_shared(args.a, tiles_n, args.batch);
-    b.through_l1 |= whole_k::is_shared(args.b, tiles_m, args.batch);
-    const bool has_rows = args.d.col_stride == 1 && args.beta == 0 && args.d.dtype != DType::f64;
-    StripsParams params;
-    params.args = args;
-    params.tiles = {tiles_m, tiles_n, args.batch.count, tiles_m};
-    params.layout = strips_layout(a, b, kTile, rows, cols, args.k, has_rows, args.d.row_stride,
-                                  size_of(args.d.dtype));
-    const device::LaunchConfig config =
-        whole_k::launch_config(params.tiles.count(), params.layout.bytes(kTile),
-                               strip_threads(kTile), strip_blocks_on_sm(kTile), stream);
-    device::launch("sm80_mma strips_kernel", strips_kernel<Element, kTile>, config, params,
-                   epilogue::Linear<float>(args));
+template <class Element, int kTile, bool kAnyK>
+void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
+    constexpr const char* kName = "sm80_mma strips_kernel";  // in errors
+    // Of few rows the columns are dealt out to the warps.
+    const GemmArgs product = turns_strips(args.m, args.n, kAnyK) ? turned(args) : args;
+    const auto launch = [&](const GemmArgs& what, const KSplit& split) {
+        const std::int64_t tiles_m = divide_up(what.m, kTile), tiles_n = divide_up(what.n, kTile);
+        const std::int64_t rows = std::min<std::int64_t>(what.m, kTile);
+        const std::int64_t cols = std::min<std::int64_t>(what.n, kTile);
+        const std::int64_t k = std::min<std::int64_t>(what.k, whole_k::kMaxK);
+        ImageLayout a =
+            whole_k::image_of(what.a, rows, what.a.row_stride, k, what.a.col_stride, kStripItem,
+                              what.batch.rank, whole_k::alignment_of(what.a), false);
+        ImageLayout b =
+            whole_k::image_of(what.b, cols, what.b.col_stride, k, what.b.row_stride, kStripItem,
+                              what.batch.rank, whole_k::alignment_of(what.b), false);
+        a.through_l1 |= whole_k::is_shared(what.a, tiles_n, what.batch);
+        b.through_l1 |= whole_k::is_shared(what.b, tiles_m, what.batch);
+        StripsParams params;
+        params.args = what;
+        params.tiles = {tiles_m, tiles_n, what.batch.count * split.split_k, tiles_m};
+        params.layout =
+            strips_layout(a, b, kTile, rows, cols, k, strips_of_d(what.d, what.beta != 0));
+        params.split = split;
+        const device::LaunchConfig config =
+            whole_k::launch_config(params.tiles.count(), params.layout.bytes(kTile),
+                                   strip_threads(kTile), strip_blocks_on_sm(kTile, kAnyK), stream);
+        device::launch(kName, strips_kernel<Element, kTile, kAnyK>, config, params,
+                       epilogue::Linear<float>(what));
+    };
+    launch_split(product, schedule.split_k, whole_k::kMaxK, DType::f32, stream, kName, launch);
 }
 
-#define TCGEMM_LAUNCH(Element, tile) \
-    template void launch_strips<Element, tile>(const GemmArgs&, const Schedule&, StreamView);
-TCGEMM_LAUNCH(__half, 64)
-TCGEMM_LAUNCH(__half, 128)
-TCGEMM_LAUNCH(__nv_bfloat16, 64)
-TCGEMM_LAUNCH(__nv_bfloat16, 128)
+#define TCGEMM_LAUNCH(Element, tile, any_k) \
+    template void launch_strips<Element, tile, any_k>(const GemmArgs&, const Schedule&, StreamView);
+TCGEMM_LAUNCH(__half, 64, false)
+TCGEMM_LAUNCH(__half, 64, true)
+TCGEMM_LAUNCH(__half, 128, false)
+TCGEMM_LAUNCH(__nv_bfloat16, 64, false)
+TCGEMM_LAUNCH(__nv_bfloat16, 64, true)
+TCGEMM_LAUNCH(__nv_bfloat16, 128, false)
 #undef TCGEMM_LAUNCH
 
 }  // namespace tcgemm::sm80_mma

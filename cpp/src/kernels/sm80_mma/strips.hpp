@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/split_k/split_choice.hpp"
 #include "kernels/whole_k/whole_k.hpp"
 
 namespace tcgemm::sm80_mma {
@@ -13,10 +14,13 @@ namespace tcgemm::sm80_mma {
 using whole_k::ImageLayout;
 using whole_k::kVectorBytes;
 
+inline constexpr int kMaxStripParts = 32;              // of K
 inline constexpr int kStripRows = 16, kStripItem = 2;  // kStripItem: bytes of an element
 constexpr int strip_threads(int tile) { return tile / kStripRows * 32; }
 // By the registers of a thread: so many, so that four schedulers have six warps each, or four.
-constexpr int strip_blocks_on_sm(int tile) { return tile > 64 ? 2 : 6; }
+constexpr int strip_blocks_on_sm(int tile, bool any_k = false) {
+    return tile > 64 ? 2 : any_k ? 5 : 6;
+}
 
 // What align_image() makes of an image: lines that begin at vectors. Instructions take 16 k, so
 // that behind the last line along k, or the last of those across, there are zeros.
@@ -48,8 +52,8 @@ constexpr int staged_ld(int tile) { return tile + 4; }
 struct StripsLayout {
     ImageLayout a, b;
     AlignedLayout aligned_a, aligned_b;
-    ImageLayout d;  // of a strip, where `has_rows`
-    bool has_rows;  // rows of D are contiguous, and C is not read
+    ImageLayout d;   // of a strip, where `has_lines`; k stands for columns
+    bool has_lines;  // rows or columns of D are contiguous, and C is not read
     int strip_bytes;
 
     constexpr int image_bytes() const { return a.bytes() + b.bytes(); }
@@ -58,30 +62,43 @@ struct StripsLayout {
                std::max(aligned_a.bytes() + aligned_b.bytes(), tile / kStripRows * strip_bytes);
     }
 };
-// `rows`, `cols`: of D that a tile has at most. `d_stride`: from row to row, in elements of
-// `d_bytes`.
+// `rows`, `cols`: of D that a tile has at most. `d`: strides of D in elements of `bytes`; none: it
+// is stored by elements.
+struct StripsOfD {
+    std::int64_t row_stride = 0, col_stride = 0;
+    int bytes = 0;
+};
+template <class View>
+StripsOfD strips_of_d(const View& d, bool reads_c) {
+    if (reads_c || d.dtype == DType::f64 || (d.row_stride != 1 && d.col_stride != 1)) return {};
+    return {d.row_stride, d.col_stride, size_of(d.dtype)};
+}
 inline StripsLayout strips_layout(const ImageLayout& a, const ImageLayout& b, int tile,
                                   std::int64_t rows, std::int64_t cols, std::int64_t k,
-                                  bool has_rows, std::int64_t d_stride, int d_bytes) {
+                                  const StripsOfD& d) {
     StripsLayout layout;
     layout.a = a;
     layout.b = b;
     layout.aligned_a = aligned_layout(a, rows, k);
-    // Half of a tile's columns are always multiplied.
-    layout.aligned_b = aligned_layout(b, std::max<std::int64_t>(cols, tile / 2), k);
-    layout.has_rows = has_rows;
+    layout.aligned_b = aligned_layout(b, cols, k);
+    layout.has_lines = d.bytes > 0;
     layout.strip_bytes = kStripRows * staged_ld(tile) * static_cast<int>(sizeof(float));
-    if (has_rows) {
-        layout.d = whole_k::image_layout(std::min<std::int64_t>(rows, kStripRows), d_stride, cols,
-                                         1, d_bytes, 1, false);
-        layout.strip_bytes = static_cast<int>(round_up(kStripRows * layout.d.pitch, kVectorBytes)) +
-                             2 * kVectorBytes;
+    if (layout.has_lines) {
+        layout.d = whole_k::image_layout(std::min<std::int64_t>(rows, kStripRows), d.row_stride,
+                                         cols, d.col_stride, d.bytes, 1, false);
+        const int lines = layout.d.along_k ? kStripRows : layout.d.lines;
+        layout.strip_bytes =
+            static_cast<int>(round_up(lines * layout.d.pitch, kVectorBytes)) + 2 * kVectorBytes;
     }
     return layout;
 }
 
+// Of few rows the columns are dealt out to the warps, where kernels have several steps of K.
+constexpr bool turns_strips(std::int64_t m, std::int64_t n, bool any_k) { return any_k && m < n; }
+
 // Of any layouts and alignments of a tile's operands.
-inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int tile) {
+inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int tile,
+                             const StripsOfD& d) {
     const std::int64_t rows = std::min<std::int64_t>(m, tile);
     const std::int64_t cols = std::min<std::int64_t>(n, tile);
     int most = 0;
@@ -97,10 +114,8 @@ inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int
                 return layout;
             };
             const ImageLayout a = image(along_a, rows), b = image(along_b, cols);
-            for (const bool has_rows : {false, true}) {  // of D: of floats, amid vectors
-                const StripsLayout layout =
-                    strips_layout(a, b, tile, rows, cols, k, has_rows, cols + 3, sizeof(float));
-                most = std::max(most, layout.bytes(tile));
+            for (const StripsOfD& its_d : {StripsOfD{}, d}) {  // C may be read, or not
+                most = std::max(most, strips_layout(a, b, tile, rows, cols, k, its_d).bytes(tile));
             }
         }
     }
@@ -109,17 +124,22 @@ inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int
 
 // Why a kernel does not compute the problem, whatever its dtypes are; empty: it does.
 inline std::string rejects_strips_size(const ValidProblem& problem, const DeviceProperties& device,
-                                       int tile) {
+                                       int tile, bool any_k) {
     if (problem.batch_invariant()) return competes_in_other_bits();
-    const std::string reason = rejects_long_k(problem, whole_k::kMaxK);
+    const std::string reason = any_k ? "" : rejects_long_k(problem, whole_k::kMaxK);
     if (!reason.empty()) return reason;
-    const int most = most_strips_bytes(problem->m, problem->n, problem->k, tile);
+    const bool turns = turns_strips(problem->m, problem->n, any_k);
+    StripsOfD d = strips_of_d(problem->d, false);
+    if (turns) std::swap(d.row_stride, d.col_stride);
+    const int most =
+        most_strips_bytes(turns ? problem->n : problem->m, turns ? problem->m : problem->n,
+                          std::min<std::int64_t>(problem->k, whole_k::kMaxK), tile, d);
     if (most > device.shared_memory_per_block) {
         return "has " + std::to_string(device.shared_memory_per_block) +
                " bytes of shared memory on this GPU for a tile, which may need " +
                std::to_string(most);
     }
-    return whole_k::rejects_tiles(problem, tile);
+    return whole_k::rejects_tiles(problem, tile, any_k ? kMaxStripParts : 1);
 }
 
 // Fitted to 240 times of 120 products, most of them random, on an H100. Cycles that the schedulers
@@ -127,50 +147,75 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
 // of D. A warp's own take so many times as long.
 inline constexpr double kStripLaunchUs = 2.2;
 inline constexpr double kStripCycles = 125, kStripVectorCycles = 50, kStripEightCycles = 27;
-inline constexpr double kStripLatency = 9.3;
+inline constexpr double kStripLatency = 9.3, kStripStepLatency = 11;
+// Of those, what each further step takes: it has no tile to find, and multiplies instead of
+// storing.
+inline constexpr double kStripBringingPart = 0.6, kStripStoringPart = 0.9;
 
-template <int kTile>
+template <int kTile, bool kAnyK>
 Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& device) {
     const OperandNeeds its_needs = whole_k::needs(kStripItem);
-    const std::int64_t rows = std::min<std::int64_t>(problem->m, kTile);
-    const std::int64_t cols = std::min<std::int64_t>(problem->n, kTile);
+    const std::int64_t k = std::min<std::int64_t>(problem->k, whole_k::kMaxK);
     const auto image = [&](const Operand& operand, bool packed, std::int64_t outer,
                            std::int64_t outer_stride, std::int64_t k_stride) {
+        outer = std::min<std::int64_t>(outer, kTile);
         // Packing leaves whole vectors along K.
-        return packed
-                   ? whole_k::image_layout(outer, whole_k::kMaxK, problem->k, 1, kStripItem,
-                                           kVectorBytes, false)
-                   : whole_k::image_of(operand, outer, outer_stride, problem->k, k_stride,
-                                       kStripItem, problem->batch_rank, operand.alignment, false);
+        return packed ? whole_k::image_layout(outer, round_up(problem->k, kVectorBytes), k, 1,
+                                              kStripItem, kVectorBytes, false)
+                      : whole_k::image_of(operand, outer, outer_stride, k, k_stride, kStripItem,
+                                          problem->batch_rank, operand.alignment, false);
     };
-    const ImageLayout a = image(problem->a, packs_a(problem, its_needs), rows,
-                                problem->a.row_stride, problem->a.col_stride);
-    const ImageLayout b = image(problem->b, packs_b(problem, its_needs), cols,
-                                problem->b.col_stride, problem->b.row_stride);
-    const bool has_rows = problem->d.col_stride == 1 && problem->d.dtype != DType::f64;
-    const StripsLayout layout = strips_layout(a, b, kTile, rows, cols, problem->k, has_rows,
-                                              problem->d.row_stride, size_of(problem->d.dtype));
+    std::int64_t m = problem->m, n = problem->n;
+    ImageLayout a = image(problem->a, packs_a(problem, its_needs), m, problem->a.row_stride,
+                          problem->a.col_stride);
+    ImageLayout b = image(problem->b, packs_b(problem, its_needs), n, problem->b.col_stride,
+                          problem->b.row_stride);
+    StripsOfD d = strips_of_d(problem->d, false);
+    if (turns_strips(m, n, kAnyK)) {
+        std::swap(m, n);
+        std::swap(a, b);
+        std::swap(d.row_stride, d.col_stride);
+    }
+    const StripsLayout layout = strips_layout(a, b, kTile, std::min<std::int64_t>(m, kTile),
+                                              std::min<std::int64_t>(n, kTile), k, d);
 
-    const std::int64_t tiles_m = divide_up(problem->m, kTile);
-    const std::int64_t tiles_n = divide_up(problem->n, kTile);
+    const std::int64_t tiles_m = divide_up(m, kTile), tiles_n = divide_up(n, kTile);
     const auto tiles = static_cast<double>(tiles_m * tiles_n * problem.batch_count());
     constexpr int kThreads = strip_threads(kTile);
     const auto vectors =
         static_cast<double>(divide_up(a.vectors(), kThreads) + divide_up(b.vectors(), kThreads));
-    const auto eights = static_cast<double>(divide_up(divide_up(problem->n, tiles_n), 8));
-    const auto strips = static_cast<double>(divide_up(divide_up(problem->m, tiles_m), kStripRows));
-    const double bringing = kStripCycles + kStripVectorCycles * vectors;
-    const double storing = kStripEightCycles * eights;
-    const double on_sm = std::ceil(tiles / std::max(device.sm_count, 1));
+    const auto eights = static_cast<double>(divide_up(divide_up(n, tiles_n), 8));
+    const auto strips = static_cast<double>(divide_up(divide_up(m, tiles_m), kStripRows));
     const auto resident = static_cast<double>(
-        whole_k::blocks_on_sm(layout.bytes(kTile), strip_blocks_on_sm(kTile), device));
-    const double issue_cycles = on_sm * (kThreads / 32 * bringing + strips * storing);
-    const double own_cycles = std::ceil(on_sm / resident) * kStripLatency * (bringing + storing);
-    const double busy_us = overlapped(issue_cycles, own_cycles) / clock_mhz(device);
-    Schedule schedule;
-    schedule.cost_us = kStripLaunchUs +
-                       overlapped(busy_us, whole_k::memory_us(problem, kStripItem, device)) +
-                       packing_us(problem, device, its_needs);
+        whole_k::blocks_on_sm(layout.bytes(kTile), strip_blocks_on_sm(kTile, kAnyK), device));
+    SplitLimits limits;
+    limits.steps = std::max<std::int64_t>(divide_up(problem->k, whole_k::kMaxK), 1);
+    limits.max_parts = kAnyK ? kMaxStripParts : 1;
+    const double memory_us = whole_k::memory_us(problem, kStripItem, device);
+    constexpr double latency = kAnyK ? kStripStepLatency : kStripLatency;
+    const auto cost_us = [&](int parts) {
+        const auto its_steps = static_cast<double>(divide_up(limits.steps, parts));
+        const double bringing = (1 + kStripBringingPart * (its_steps - 1)) *
+                                (kStripCycles + kStripVectorCycles * vectors);
+        const double storing =
+            (1 + kStripStoringPart * (its_steps - 1)) * kStripEightCycles * eights;
+        const double on_sm = std::ceil(tiles * parts / std::max(device.sm_count, 1));
+        const double issue_cycles = on_sm * (kThreads / 32 * bringing + strips * storing);
+        const double own_cycles = std::ceil(on_sm / resident) * latency * (bringing + storing);
+        const double busy_us = overlapped(issue_cycles, own_cycles) / clock_mhz(device);
+        const double sums = 2.0 * sizeof(float) * static_cast<double>(m * n) *
+                            static_cast<double>(problem.batch_count()) * parts;
+        return kStripLaunchUs + overlapped(busy_us, memory_us) +
+               (parts > 1 ? kReduceUs + sums / kReduceBytesPerUs : 0);
+    };
+    Schedule schedule = cheapest_split(problem, limits, cost_us);
+    // Partial results of D^T, whose rows are padded (see Partials).
+    if (schedule.split_k > 1) {
+        schedule.workspace_bytes =
+            static_cast<std::size_t>(schedule.split_k * problem.batch_count() * m * round_up(n, 4) *
+                                     static_cast<std::int64_t>(sizeof(float)));
+    }
+    schedule.cost_us += packing_us(problem, device, its_needs);
     return schedule;
 }
 
@@ -178,7 +223,7 @@ Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& de
 constexpr int usual_strips_bytes(int tile) { return 4 * tile * (tile * kStripItem + kVectorBytes); }
 
 // Instantiated in strips.cu.
-template <class Element, int kTile>
+template <class Element, int kTile, bool kAnyK>
 void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView stream);
 
 }  // namespace tcgemm::sm80_mma

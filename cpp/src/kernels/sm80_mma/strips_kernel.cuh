@@ -23,6 +23,7 @@ struct StripsParams {
     GemmArgs args;
     device::BasicTileScheduler<device::FastDivisor> tiles;
     StripsLayout layout;
+    KSplit split;
 };
 
 // Sums of 16 rows of a tile, of a warp.
@@ -34,22 +35,36 @@ class Strip {
     static_assert(kStripRows == Mma::kM);
 
    public:
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (auto& sums : sums_) {
+#pragma unroll
+            for (float& sum : sums) sum = 0;
+        }
+    }
+
     __device__ __forceinline__ void multiply(const AlignedTile& a, const AlignedTile& b, int row,
                                              int cols, int k) {
         multiply_columns<kSixteens>(a, b, row, cols, k);
     }
 
-    // To rows of D that are contiguous, wherever they begin: through an image of them.
+    // To lines of D that are contiguous, wherever they begin: through an image of them. `layout`:
+    // with k for columns of D.
     template <class T>
-    __device__ __forceinline__ void store_rows(const Epilogue& epilogue, const ImageLayout& layout,
-                                               std::uint32_t image, T* d, int rows,
-                                               int cols) const {
+    __device__ __forceinline__ void store_lines(const Epilogue& epilogue, const ImageLayout& layout,
+                                                std::uint32_t image, T* d, int rows,
+                                                int cols) const {
         image += reinterpret_cast<std::uintptr_t>(d) % kVectorBytes;
-        fill_image<T>(epilogue, layout, image, cols);
+        if (layout.along_k) {
+            fill_image<T, true>(epilogue, layout, image, rows, cols);
+        } else {
+            fill_image<T, false>(epilogue, layout, image, rows, cols);
+        }
         __syncwarp();
         constexpr int kItem = sizeof(T);
-        const int lines = layout.merged ? 1 : rows;
-        const int bytes = (layout.merged ? rows : 1) * cols * kItem;
+        const int all = layout.along_k ? rows : cols, elements = layout.along_k ? cols : rows;
+        const int lines = layout.merged ? 1 : all;
+        const int bytes = (layout.merged ? all : 1) * elements * kItem;
         // Lanes for a line: short ones are stored several at a time.
         const int lanes_log2 = layout.merged || bytes > 16 * kVectorBytes ? 5
                                : bytes > 4 * kVectorBytes                 ? 4
@@ -96,39 +111,42 @@ class Strip {
 
    private:
     // Of D as T, from the image's first element on.
-    template <class T>
+    template <class T, bool kRows>
     __device__ __forceinline__ void fill_image(const Epilogue& epilogue, const ImageLayout& layout,
-                                               std::uint32_t image, int cols) const {
+                                               std::uint32_t image, int rows, int cols) const {
         constexpr int kItem = sizeof(T);
-        const int col = threadIdx.x % 4 * 2, left = cols - col;
-        const std::uint32_t place = image + threadIdx.x % 32 / 4 * layout.pitch + col * kItem;
-        const bool in_pairs = kItem == 2 && (image | layout.pitch) % 4 == 0;
+        const int row = threadIdx.x % 32 / 4, col = threadIdx.x % 4 * 2, left = cols - col;
+        const int row_step = kRows ? layout.pitch : kItem, col_step = kRows ? kItem : layout.pitch;
+        const std::uint32_t place = image + row * row_step + col * col_step;
+        const bool in_pairs = kItem == 2 && kRows && (image | layout.pitch) % 4 == 0;
 #pragma unroll
         for (int i = 0; i < kTile / 8; ++i) {
             if (8 * i >= cols) break;
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
                 const float2 sums = Mma::pair(sums_[i], half);
-                const std::uint32_t at = place + 8 * half * layout.pitch + 8 * i * kItem;
+                const std::uint32_t at = place + 8 * half * row_step + 8 * i * col_step;
+                // Rows that do not exist have lines of their own, but no places in others.
+                const int its_left = kRows || row + 8 * half < rows ? left : 0;
                 alignas(4) const T pair[2] = {epilogue::round_to<T>(epilogue(sums.x)),
                                               epilogue::round_to<T>(epilogue(sums.y))};
                 if (in_pairs) {
-                    if (8 * i < left) {
+                    if (8 * i < its_left) {
                         ptx::store_shared(at, reinterpret_cast<const std::uint32_t&>(pair));
                     }
                 } else {
-                    if (8 * i < left) ptx::store_shared(at, pair[0]);
-                    if (8 * i + 1 < left) ptx::store_shared(at + kItem, pair[1]);
+                    if (8 * i < its_left) ptx::store_shared(at, pair[0]);
+                    if (8 * i + 1 < its_left) ptx::store_shared(at + col_step, pair[1]);
                 }
             }
         }
     }
 
-    // No more columns than there are, by 16, but at least half a tile.
+    // No more columns than there are, by 16.
     template <int kCount>
     __device__ __forceinline__ void multiply_columns(const AlignedTile& a, const AlignedTile& b,
                                                      int row, int cols, int k) {
-        if constexpr (kCount > kSixteens / 2) {
+        if constexpr (kCount > 1) {
             if (cols <= 16 * (kCount - 1)) {
                 multiply_columns<kCount - 1>(a, b, row, cols, k);
                 return;
@@ -161,8 +179,10 @@ class Strip {
     typename Mma::Sums sums_[kTile / 8] = {};
 };
 
-template <class Element, int kTile>
-__global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile))
+// kAnyK: K comes in steps of kMaxK, or a part of it does, and sums are kept from step to step.
+// Otherwise it is one step.
+template <class Element, int kTile, bool kAnyK>
+__global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile, kAnyK))
     strips_kernel(const __grid_constant__ StripsParams params,
                   const __grid_constant__ epilogue::Linear<float> epilogue) {
     using Place = device::TilePlace<kTile, kTile>;
@@ -170,7 +190,6 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
     extern __shared__ __align__(16) unsigned char shared[];
     const GemmArgs& args = params.args;
     const StripsLayout& layout = params.layout;
-    const int k = static_cast<int>(args.k);
     const int warp = threadIdx.x / 32, row = warp * kStripRows;  // row: of a tile
     const std::uint32_t base = ptx::shared_address(shared);
     const int image_b = layout.a.bytes(), tile_a = layout.image_bytes();
@@ -180,64 +199,56 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
     device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
     const auto count = static_cast<unsigned>(params.tiles.count());
-    // What is kept of a tile: how much of it exists, and where it lies.
-    struct Coming {
-        int rows, cols;
-        int a, b;        // element (0, 0), in shared memory
-        std::int64_t d;  // and in global memory
-    };
     const auto place_of = [&](unsigned tile) {
-        return Place(params.tiles.tile(tile), args, KSplit{});
+        return Place(params.tiles.tile(tile), args, params.split);
     };
-    const auto bring = [&](unsigned tile) {
+    // The tile whose steps are coming: where they are from, and what is kept of each.
+    const Element *from_a, *from_b;
+    std::int64_t k_left;
+    struct Step {
+        int rows, cols, k;  // that exist
+        int a, b;           // element (0, 0), in shared memory
+        std::int64_t d;     // and in global memory
+        bool ends;          // it is the tile's last
+    };
+    Step next;
+    const auto begin_tile = [&](unsigned tile) {
         const Place place = place_of(tile);
-        const auto* const a = static_cast<const Element*>(args.a.data) +
-                              batch_offset(args.batch, args.a.batch_stride, place.batch) +
-                              place.m * args.a.row_stride;
-        const auto* const b = static_cast<const Element*>(args.b.data) +
-                              batch_offset(args.batch, args.b.batch_stride, place.batch) +
-                              place.n * args.b.col_stride;
-        Coming coming;
-        coming.rows = place.rows;
-        coming.cols = place.cols;
-        coming.a = whole_k::bring_image<kThreads>(layout.a, shared, a, place.rows, k, 0).data;
-        coming.b = whole_k::bring_image<kThreads>(layout.b, shared, b, place.cols, k, image_b).data;
-        coming.d = batch_offset(args.batch, args.d.batch_stride, place.batch) +
-                   place.m * args.d.row_stride + place.n;
-        return coming;
+        const std::int64_t first_k = kAnyK ? place.part * params.split.k_per_split : 0;
+        k_left = kAnyK ? min(params.split.k_per_split, args.k - first_k) : args.k;
+        from_a = static_cast<const Element*>(args.a.data) +
+                 batch_offset(args.batch, args.a.batch_stride, place.batch) +
+                 place.m * args.a.row_stride + first_k * args.a.col_stride;
+        from_b = static_cast<const Element*>(args.b.data) +
+                 batch_offset(args.batch, args.b.batch_stride, place.batch) +
+                 place.n * args.b.col_stride + first_k * args.b.row_stride;
+        next.rows = place.rows;
+        next.cols = place.cols;
+        next.d = batch_offset(args.batch, args.d.batch_stride, place.batch) +
+                 place.m * args.d.row_stride + place.n * args.d.col_stride +
+                 place.part * params.split.d_stride;
     };
-    Coming next = bring(blockIdx.x);
-#pragma unroll 1
-    for (unsigned tile = blockIdx.x; tile < count; tile += gridDim.x) {
-        // 1. A and B are moved to where they can be read, ...
-        const Coming here = next;
-        whole_k::wait_for_all_images();
-        __syncthreads();
-        const AlignedTile a = align_image<kThreads>(layout.aligned_a, layout.a, base + here.a,
-                                                    base + tile_a, here.rows, k);
-        const AlignedTile b = align_image<kThreads>(layout.aligned_b, layout.b, base + here.b,
-                                                    base + tile_b, here.cols, k);
-        __syncthreads();
-
-        // 2. ... the next ones set out, ...
-        if (tile + gridDim.x < count) {
-            next = bring(tile + gridDim.x);
-        } else {
-            device::release_successor();
+    const auto bring_step = [&] {
+        constexpr int kMost = whole_k::kMaxK;
+        next.ends = !kAnyK || k_left <= kMost;
+        next.k = next.ends ? static_cast<int>(k_left) : kMost;
+        next.a =
+            whole_k::bring_image<kThreads>(layout.a, shared, from_a, next.rows, next.k, 0).data;
+        next.b =
+            whole_k::bring_image<kThreads>(layout.b, shared, from_b, next.cols, next.k, image_b)
+                .data;
+        if constexpr (kAnyK) {
+            from_a += kMost * args.a.col_stride;
+            from_b += kMost * args.b.row_stride;
+            k_left -= kMost;
         }
-
-        // 3. ... these are multiplied by the warps that have rows, ...
-        const int rows = min(here.rows - row, kStripRows);
-        if (rows <= 0) continue;
-        Strip<Element, kTile> strip;
-        strip.multiply(a, b, row, here.cols, k);
-        ptx::named_barrier(1, 32 * divide_up(here.rows, kStripRows));
-
-        // 4. ... and stored in their place.
-        if (layout.has_rows) {
+    };
+    Strip<Element, kTile> strip;
+    const auto store = [&](const Step& here, unsigned its_tile, int rows) {
+        if (layout.has_lines) {
             const auto store_as = [&](auto* d) {
-                strip.store_rows(epilogue, layout.d, base + strip_place,
-                                 d + here.d + row * args.d.row_stride, rows, here.cols);
+                strip.store_lines(epilogue, layout.d, base + strip_place,
+                                  d + here.d + row * args.d.row_stride, rows, here.cols);
             };
             switch (args.d.dtype) {
                 case DType::f16: store_as(static_cast<__half*>(args.d.data)); break;
@@ -245,11 +256,53 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
                 default: store_as(static_cast<float*>(args.d.data)); break;
             }
         } else {
-            const Place place = place_of(tile);
-            const epilogue::Output<epilogue::Linear<float>> output(epilogue, args, place.batch);
+            const Place place = place_of(its_tile);
+            const epilogue::Output<epilogue::Linear<float>> output(
+                epilogue, args, place.batch, place.part * params.split.d_stride);
             strip.store(output, reinterpret_cast<float*>(shared + strip_place), place.m + row,
                         place.n, rows, here.cols);
         }
+    };
+    unsigned tile = blockIdx.x;
+    begin_tile(tile);
+    bring_step();
+#pragma unroll 1
+    while (true) {
+        // 1. A and B are moved to where they can be read, ...
+        const Step here = next;
+        whole_k::wait_for_all_images();
+        __syncthreads();
+        const AlignedTile a = align_image<kThreads>(layout.aligned_a, layout.a, base + here.a,
+                                                    base + tile_a, here.rows, here.k);
+        const AlignedTile b = align_image<kThreads>(layout.aligned_b, layout.b, base + here.b,
+                                                    base + tile_b, here.cols, here.k);
+        __syncthreads();
+
+        // 2. ... the next ones set out, ...
+        const unsigned its_tile = tile;
+        if (here.ends) tile += gridDim.x;
+        const bool goes_on = tile < count;
+        if (goes_on) {
+            if (here.ends) begin_tile(tile);
+            bring_step();
+        } else {
+            device::release_successor();
+        }
+
+        // 3. ... these are multiplied by the warps that have rows, and stored in their place.
+        const int rows = min(here.rows - row, kStripRows);
+        if (rows <= 0) {
+            if (here.ends) __syncthreads();
+        } else {
+            if (!kAnyK) strip.clear();
+            strip.multiply(a, b, row, here.cols, here.k);
+            if (here.ends) {
+                __syncthreads();
+                store(here, its_tile, rows);
+                if (kAnyK) strip.clear();
+            }
+        }
+        if (!goes_on) break;
     }
 }
 

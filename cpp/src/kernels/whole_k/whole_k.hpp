@@ -75,8 +75,8 @@ ImageLayout image_of(const View& view, std::int64_t outer, std::int64_t outer_st
     return image_layout(outer, outer_stride, k, k_stride, element_bytes, alignment, spreads);
 }
 
-inline std::string rejects_tiles(const ValidProblem& problem, int tile) {
-    const std::int64_t tiles = divide_up(problem->m, tile) * divide_up(problem->n, tile);
+inline std::string rejects_tiles(const ValidProblem& problem, int tile, int parts = 1) {
+    const std::int64_t tiles = parts * divide_up(problem->m, tile) * divide_up(problem->n, tile);
     if (tiles <= kMaxTiles / problem.batch_count()) return {};
     return "counts at most 2^30 tiles, the problem has " + std::to_string(tiles) + " in each of " +
            std::to_string(problem.batch_count()) + " matrices";

@@ -1,0 +1,100 @@
+"""Tiles of odd 16-bit elements whose K comes in steps: every size, K around steps and parts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tcgemm
+from harness import COL, Layout, data
+from harness.forced import (
+    ODD,
+    ODD_COL,
+    check,
+    check_each_layout,
+    check_what_lies_outside,
+    force,
+    mode_of,
+    names,
+    operands,
+)
+
+pytestmark = pytest.mark.gpu
+KERNELS = names(lambda name: "_strips_" in name)
+
+
+@pytest.fixture(params=KERNELS)
+def kernel(request, monkeypatch):
+    return force(request.param, monkeypatch)
+
+
+def test_each_number_of_rows_and_columns(kernel):
+    """Columns are dealt out to the warps where there are fewer rows."""
+    sizes = (1, 2, 7, 15, 16, 17, 33, 64, 65, 130)
+    for m, n in itertools.product(sizes, repeat=2):
+        a, b, c = operands(mode_of(kernel), m, n, 150)
+        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
+            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def test_each_k(kernel):
+    """A step is 128 k."""
+    for k in (1, 2, 15, 16, 17, 127, 128, 129, 143, 144, 145, 255, 256, 257, 384, 999, 4096):
+        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
+            for m, n in ((70, 34), (5, 70)):
+                a, b, _ = operands(mode_of(kernel), m, n, k)
+                check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
+    a, b, c = operands(mode_of(kernel), 5, 6, 1)
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+
+
+def test_each_layout(kernel):
+    check_each_layout(kernel, 33, 20, 170)
+    check_each_layout(kernel, 4, 70, 130)
+
+
+@pytest.mark.parametrize("output", ["float16", "bfloat16", "float32"])
+def test_parts_of_k(kernel, output):
+    for m, n, k in ((7, 1000, 2000), (300, 40, 5001), (17, 19, 20_000), (65, 70, 1281)):
+        a, b, c = operands(mode_of(kernel), m, n, k)
+        how = {"expect": "exact", "out_dtype": output}
+        assert check(kernel, a, b, **how).split_k > 1
+        check(kernel, a, b, layouts={"a": ODD, "b": ODD_COL, "out": ODD_COL}, **how)
+    a, b, c = operands(mode_of(kernel), 9, 40, 1500)
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": ODD})
+
+
+def test_batches(kernel):
+    mode = mode_of(kernel)
+    a, b, c = operands(mode, 35, 37, 141, (30, 3))
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
+    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
+    check(kernel, a[:1], b, expect="exact")
+    a, b, c = operands(mode, 3, 70, 1300, (2, 3))
+    assert check(kernel, a, b, c, beta=1, expect="exact").split_k > 1
+
+
+def test_what_lies_outside_is_not_multiplied(kernel):
+    check_what_lies_outside(kernel, 18, 33, 145)
+    check_what_lies_outside(kernel, 3, 70, 1301)
+
+
+def test_special_values_reach_their_row_and_column_alone(kernel):
+    a, b, _ = operands(mode_of(kernel), 40, 50, 271)
+    a, b = a.copy(), b.copy()
+    a[1, 22], b[270, 35] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def test_rounding_keeps_the_bound(kernel):
+    rng = np.random.default_rng(1)
+    for make in (data.positive, data.signed):
+        for m, n, k in ((50, 35, 100), (50, 35, 1037), (20, 70, 30_001)):
+            check(kernel, *make(rng, mode_of(kernel), (m, k), (k, n)))
+
+
+def test_batch_invariant_products_are_not_taken(kernel):
+    """Other tiles add up K in another order, and M would choose among them."""
+    a, b, _ = operands(mode_of(kernel), 40, 50, 200)
+    with pytest.raises(tcgemm.NoKernelError, match="other bits"):
+        check(kernel, a, b, determinism="batch_invariant")
