@@ -142,15 +142,17 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
     return whole_k::rejects_tiles(problem, tile, any_k ? kMaxStripParts : 1);
 }
 
-// Fitted to 240 times of 120 products, most of them random, on an H100. Cycles that the schedulers
+// Fitted to 340 times of 200 products, most of them random, on an H100. Cycles that the schedulers
 // of an SM give to a warp of a tile: in any case, for a vector of each lane, and for eight columns
 // of D. A warp's own take so many times as long.
 inline constexpr double kStripLaunchUs = 2.2;
 inline constexpr double kStripCycles = 125, kStripVectorCycles = 50, kStripEightCycles = 27;
-inline constexpr double kStripLatency = 9.3, kStripStepLatency = 11;
-// Of those, what each further step takes: it has no tile to find, and multiplies instead of
-// storing.
-inline constexpr double kStripBringingPart = 0.6, kStripStoringPart = 0.9;
+inline constexpr double kStripLatency = 9.3;
+// Of several steps of K: what each further one takes of that, for it has no tile to find, and
+// multiplies instead of storing; and its own cycles, most of which it waits for memory.
+inline constexpr double kStripBringingPart = 0.63, kStripStoringPart = 0.94;
+inline constexpr double kStripStepLatency = 5, kStripStepCycles = 2650;
+inline constexpr double kStripReduceUs = 3;  // the second launch of a split product
 
 template <int kTile, bool kAnyK>
 Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& device) {
@@ -192,7 +194,6 @@ Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& de
     limits.steps = std::max<std::int64_t>(divide_up(problem->k, whole_k::kMaxK), 1);
     limits.max_parts = kAnyK ? kMaxStripParts : 1;
     const double memory_us = whole_k::memory_us(problem, kStripItem, device);
-    constexpr double latency = kAnyK ? kStripStepLatency : kStripLatency;
     const auto cost_us = [&](int parts) {
         const auto its_steps = static_cast<double>(divide_up(limits.steps, parts));
         const double bringing = (1 + kStripBringingPart * (its_steps - 1)) *
@@ -201,12 +202,15 @@ Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& de
             (1 + kStripStoringPart * (its_steps - 1)) * kStripEightCycles * eights;
         const double on_sm = std::ceil(tiles * parts / std::max(device.sm_count, 1));
         const double issue_cycles = on_sm * (kThreads / 32 * bringing + strips * storing);
-        const double own_cycles = std::ceil(on_sm / resident) * latency * (bringing + storing);
+        const double own_cycles =
+            std::ceil(on_sm / resident) *
+            (kAnyK ? kStripStepLatency * (bringing + storing) + kStripStepCycles * its_steps
+                   : kStripLatency * (bringing + storing));
         const double busy_us = overlapped(issue_cycles, own_cycles) / clock_mhz(device);
         const double sums = 2.0 * sizeof(float) * static_cast<double>(m * n) *
                             static_cast<double>(problem.batch_count()) * parts;
         return kStripLaunchUs + overlapped(busy_us, memory_us) +
-               (parts > 1 ? kReduceUs + sums / kReduceBytesPerUs : 0);
+               (parts > 1 ? kStripReduceUs + sums / kReduceBytesPerUs : 0);
     };
     Schedule schedule = cheapest_split(problem, limits, cost_us);
     // Partial results of D^T, whose rows are padded (see Partials).
