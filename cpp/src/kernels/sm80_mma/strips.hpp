@@ -202,10 +202,10 @@ Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& de
             (1 + kStripStoringPart * (its_steps - 1)) * kStripEightCycles * eights;
         const double on_sm = std::ceil(tiles * parts / std::max(device.sm_count, 1));
         const double issue_cycles = on_sm * (kThreads / 32 * bringing + strips * storing);
-        const double own_cycles =
-            std::ceil(on_sm / resident) *
-            (kAnyK ? kStripStepLatency * (bringing + storing) + kStripStepCycles * its_steps
-                   : kStripLatency * (bringing + storing));
+        const double own_cycles = std::ceil(on_sm / resident) *
+                                  (limits.steps > 1 ? kStripStepLatency * (bringing + storing) +
+                                                          kStripStepCycles * its_steps
+                                                    : kStripLatency * (bringing + storing));
         const double busy_us = overlapped(issue_cycles, own_cycles) / clock_mhz(device);
         const double sums = 2.0 * sizeof(float) * static_cast<double>(m * n) *
                             static_cast<double>(problem.batch_count()) * parts;

@@ -1,6 +1,6 @@
-// D = epilogue(A B) with a short K, of 16-bit elements at any address: a block brings all of K that
-// its tile needs as it lies, and moves it to where ldmatrix can read it. Its warps then multiply
-// and store strips of 16 rows, while the next tile's A and B are on their way.
+// D = epilogue(A B) of 16-bit elements at any address: a block brings a step of K of its tile's A
+// and B as they lie, and moves them to where ldmatrix can read them. Its warps then multiply strips
+// of 16 rows, and behind the last step store them, while the next A and B are on their way.
 #pragma once
 
 #include <algorithm>
