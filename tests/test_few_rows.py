@@ -13,6 +13,7 @@ from harness.forced import (
     STEP,
     check,
     check_each_layout,
+    check_special_values,
     check_what_lies_outside,
     force,
     mode_of,
@@ -65,12 +66,7 @@ def test_what_lies_outside_is_not_multiplied(kernel):
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):
-    mode = mode_of(kernel)
-    a, b, _ = operands(mode, 3, 40, 600)
-    a, b = a.copy(), b.copy()
-    a[1, 599], b[70, 5] = np.nan, np.inf
-    check(kernel, a, b)
-    check(kernel, a, b, layouts={"b": COL})
+    check_special_values(kernel, 3, 40, 600, nan=(1, 599), inf=(70, 5))
 
 
 def test_positive_data_of_long_k_keeps_the_gate(kernel):

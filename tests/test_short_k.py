@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 import tcgemm
 from harness import COL, Layout, data
-from harness.forced import ODD, ODD_COL, REVERSED, STEP, check, force, mode_of, names, operands
+from harness.forced import (
+    ODD,
+    ODD_COL,
+    REVERSED,
+    STEP,
+    check,
+    check_special_values,
+    force,
+    mode_of,
+    names,
+    operands,
+)
 
 pytestmark = pytest.mark.gpu
 KERNELS = names(lambda name: "_short_k_" in name)
@@ -77,11 +88,7 @@ def test_what_lies_outside_is_not_multiplied(kernel):
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):
-    a, b, _ = operands(mode_of(kernel), 7, 40, 23)
-    a, b = a.copy(), b.copy()
-    a[1, 22], b[7, 5] = np.nan, np.inf
-    check(kernel, a, b)
-    check(kernel, a, b, layouts={"b": COL})
+    check_special_values(kernel, 7, 40, 23, nan=(1, 22), inf=(7, 5))
 
 
 def test_rounding_keeps_the_bound(kernel):

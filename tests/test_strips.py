@@ -4,13 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-import tcgemm
 from harness import COL, Layout, data
 from harness.forced import (
     ODD,
     ODD_COL,
     check,
+    check_batch_invariant_is_not_taken,
     check_each_layout,
+    check_special_values,
     check_what_lies_outside,
     force,
     mode_of,
@@ -79,11 +80,7 @@ def test_what_lies_outside_is_not_multiplied(kernel):
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):
-    a, b, _ = operands(mode_of(kernel), 40, 50, 271)
-    a, b = a.copy(), b.copy()
-    a[1, 22], b[270, 35] = np.nan, np.inf
-    check(kernel, a, b)
-    check(kernel, a, b, layouts={"b": COL})
+    check_special_values(kernel, 40, 50, 271, nan=(1, 22), inf=(270, 35))
 
 
 def test_rounding_keeps_the_bound(kernel):
@@ -94,7 +91,4 @@ def test_rounding_keeps_the_bound(kernel):
 
 
 def test_batch_invariant_products_are_not_taken(kernel):
-    """Other tiles add up K in another order, and M would choose among them."""
-    a, b, _ = operands(mode_of(kernel), 40, 50, 200)
-    with pytest.raises(tcgemm.NoKernelError, match="other bits"):
-        check(kernel, a, b, determinism="batch_invariant")
+    check_batch_invariant_is_not_taken(kernel, 40, 50, 200)

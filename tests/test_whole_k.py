@@ -11,6 +11,7 @@ from harness.forced import (
     ODD_COL,
     check,
     check_each_layout,
+    check_special_values,
     check_what_lies_outside,
     force,
     mode_of,
@@ -99,14 +100,9 @@ def test_what_lies_outside_is_not_multiplied(kernel):
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):
-    mode = mode_of(kernel)
-    if mode.name == "int8":
+    if mode_of(kernel).name == "int8":
         pytest.skip("integers have none")
-    a, b, _ = operands(mode, 20, 40, 23)
-    a, b = a.copy(), b.copy()
-    a[1, 22], b[7, 5] = np.nan, np.inf
-    check(kernel, a, b)
-    check(kernel, a, b, layouts={"b": COL})
+    check_special_values(kernel, 20, 40, 23, nan=(1, 22), inf=(7, 5))
 
 
 def test_rounding_keeps_the_bound(kernel):

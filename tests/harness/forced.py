@@ -69,3 +69,19 @@ def check_what_lies_outside(kernel, m, n, k):
         a, b, _ = operands(mode_of(kernel), m, n, k)
         layouts = dict.fromkeys(("a", "b"), Layout(order, pad=3, offset=1))
         check(kernel, a, b, expect="exact", layouts=layouts, filler=filler)
+
+
+def check_special_values(kernel, m, n, k, nan, inf):
+    """A NaN at A[nan] and an infinity at B[inf] reach their row and column alone."""
+    a, b, _ = operands(mode_of(kernel), m, n, k)
+    a, b = a.copy(), b.copy()
+    a[nan], b[inf] = np.nan, np.inf
+    check(kernel, a, b)
+    check(kernel, a, b, layouts={"b": COL})
+
+
+def check_batch_invariant_is_not_taken(kernel, m, n, k):
+    """Other tiles add up K in another order, and M would choose among them."""
+    a, b, _ = operands(mode_of(kernel), m, n, k)
+    with pytest.raises(tcgemm.NoKernelError, match="other bits"):
+        check(kernel, a, b, determinism="batch_invariant")
