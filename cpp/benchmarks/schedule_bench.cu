@@ -29,13 +29,16 @@ namespace {
 
 using namespace tcgemm;
 
-#define CHECK(call)                                                               \
-    do {                                                                          \
-        const cudaError_t status_ = (call);                                       \
-        if (status_ != cudaSuccess) {                                             \
-            std::fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status_)); \
-            std::exit(1);                                                         \
-        }                                                                         \
+std::string at_work;  // the shape, kernel and schedule, for the message of an error
+
+#define CHECK(call)                                                      \
+    do {                                                                 \
+        const cudaError_t status_ = (call);                              \
+        if (status_ != cudaSuccess) {                                    \
+            std::fprintf(stderr, "%s: %s: %s\n", at_work.c_str(), #call, \
+                         cudaGetErrorString(status_));                   \
+            std::exit(1);                                                \
+        }                                                                \
     } while (0)
 
 // N(0, 1) of a hash of the index: zeros run faster and prove nothing.
@@ -96,6 +99,17 @@ Shape parse(const char* text) {
     shape.k = std::strtoll(end + 1, &end, 10);
     if (*end == '/') shape.batch = std::strtoll(end + 1, &end, 10);
     return shape;
+}
+
+// As the table names it: the split of K, and the columns of a tile.
+std::string name_of(const Schedule& schedule) {
+    const std::string split = (schedule.in_cluster    ? "c"
+                               : schedule.splits_rest ? "r"
+                                                      : "") +
+                              std::to_string(schedule.split_k);
+    const std::string pairs = schedule.shares_b ? "p" : schedule.shares_a ? "a" : "";
+    return split + "\t" + std::to_string(schedule.tile_n) + pairs +
+           (schedule.transposed ? "t" : "");
 }
 
 // A kernel with a schedule, and how long it took in each round.
@@ -267,10 +281,9 @@ int main(int argc, char** argv) {
                 std::vector<Schedule> schedules;
                 if (can(false)) schedules.push_back({});
                 const auto add = [&](int split, bool in_cluster, bool transposed) {
-                    Schedule schedule = chosen;
+                    Schedule schedule;
                     schedule.split_k = split;
                     schedule.in_cluster = in_cluster;
-                    schedule.tile_n = 0;
                     schedule.transposed = transposed;
                     schedules.push_back(schedule);
                 };
@@ -332,6 +345,7 @@ int main(int argc, char** argv) {
                     schedules.push_back(chosen);
                 }
                 for (const Schedule& schedule : schedules) {
+                    at_work = std::string(argv[arg]) + " " + kernel.name + " " + name_of(schedule);
                     int next = 0;
                     const auto run = [&](int times) {
                         for (int i = 0; i < times; ++i) {
@@ -380,16 +394,8 @@ int main(int argc, char** argv) {
             std::sort(its.us.begin(), its.us.end());
             const double us = its.us[its.us.size() / 2];
             const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
-            const Schedule& schedule = its.schedule;
-            std::printf("%s\t%s\t%s%d\t%d%s%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg], its.kernel,
-                        schedule.in_cluster    ? "c"
-                        : schedule.splits_rest ? "r"
-                                               : "",
-                        schedule.split_k, schedule.tile_n,
-                        schedule.shares_b   ? "p"
-                        : schedule.shares_a ? "a"
-                                            : "",
-                        schedule.transposed ? "t" : "", its.is_chosen, its.model_us, us,
+            std::printf("%s\t%s\t%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg], its.kernel,
+                        name_of(its.schedule).c_str(), its.is_chosen, its.model_us, us,
                         flop / us * 1e-6, its.error);
         }
         std::fflush(stdout);
