@@ -329,7 +329,9 @@ int main(int argc, char** argv) {
                             blocks <= (is_sm90 ? 2 : 8) * device.sm_count)
                             add(s, false, transposed);
                     }
-                    if (is_sm90 && item == 2 && shape.k >= 256) add(2, true, transposed);
+                    // Kernels of taller tiles have no parts in a cluster.
+                    const bool pairs = is_sm90 && item == 2 && kernel.tile.block_m == 64;
+                    if (pairs && shape.k >= 256) add(2, true, transposed);
                 }
                 const auto is_chosen = [&](const Schedule& schedule) {
                     return schedule.split_k == chosen.split_k &&
