@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
                 // but a B with contiguous k.
                 const auto can = [&](bool transposed) {
                     if (is_tf32 && family != "simt")
-                        return layout[transposed ? 0 : 1] == (transposed ? 'n' : 't');
+                        return transposed ? layout == "nn" : layout[1] == 't';
                     return !transposed || chosen.transposed ||
                            (is_sm90 && item == 2 && size_of(result) == 2);
                 };
