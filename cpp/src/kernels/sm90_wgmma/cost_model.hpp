@@ -12,33 +12,33 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// Measured on an H200 (schedule_bench); what small products and splits cost besides was fitted to
-// all kernels of 1,200 random products on an H100. Of memory, where rows lie megabytes apart, to an
-// SM whose block reads more than its ring holds.
+// Measured by schedule_bench: the constants of loads, power, splits and clusters fitted to all
+// schedules of 184 products in FP16 on an H100 (step 82), the others on an H200.
+// Of memory, to an SM whose block reads more than its ring holds.
 inline constexpr double kAloneBytesPerUs = 7.25e4;
-// To an SM out of L2, where K is split.
-inline constexpr double kSplitBytesPerUs = 1e5;
-// To each of all SMs that go through many tiles, where no pair of blocks loads B together. And how
-// much longer a k-block takes then at least.
-inline constexpr double kUnpairedBytesPerUs = 8e4, kUnpaired = 1.02;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
-// However narrow the tile: of a ring of k-blocks, and of one.
-inline constexpr double kLatencyUs = 1.44, kIssueUs = 0.11;
+// A k-block, however narrow the tile: of a ring of k-blocks, and of one.
+inline constexpr double kLatencyUs = 1.1, kIssueUs = 0.075;
+// How much longer multiplications of large tiles take, for power, where all SMs are at them; from
+// this share of the SMs on. And elements of a tile that is large.
+inline constexpr double kThrottle = 0.3, kCool = 0.3, kLargeTile = 64 * 256;
+// Two SMs share a port to L2. Up to half of them have one for themselves: loads take so much of the
+// time that they take where all SMs load, at least and for the share of the SMs at work.
+inline constexpr double kPortAlone = 0.52, kPortShare = 1.3;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
-inline constexpr double kNarrowStore = 0.6;
-inline constexpr double kSharedLoads = 0.75;  // what A costs L2 where pairs of blocks load it
-inline constexpr double kIdle = 0.25;   // of that time, as long again as idle slots could take
-inline constexpr double kPairs = 1.1;   // where two rows of tiles wait for B together
-inline constexpr double kPairUs = 0.2;  // blocks of a cluster begin together
-// Of that time for each further read, mostly from L2; by tiles side by side, or all parts of K.
-inline constexpr double kAgain = 0.35, kAtOnce = 0.05, kPartsAtOnce = 0.03;
+inline constexpr double kNarrowStore = 0.54;
+inline constexpr double kPairUs = 0.22;  // blocks that share B begin together
+// Where an operand that does not fit into L2 is read twice as often, of the time of one read: by
+// all parts of K, by one wave of tiles and by several. And for columns of B's boxes beside a
+// tile's.
+inline constexpr double kPartsAtOnce = 0.02, kAtOnce = 0.13, kAgain = 0.18;
+inline constexpr double kBeside = 1.1;
 // From partial sums in a workspace to D: at least; to and from an SM; and an element of D.
-inline constexpr double kSplitUs = 1.25, kSumBytesPerUs = 4.85e4, kSharedStoreUs = 1e-4;
-inline constexpr double kSharedSplitUs = 0.8;  // more, where blocks share an SM
+inline constexpr double kSplitUs = 0.42, kSumBytesPerUs = 4.3e4, kSharedStoreUs = 4.4e-4;
 // And where the next launch, whose blocks begin all at once, has no SMs to make ready on meanwhile.
-inline constexpr double kNoRoomUs = 1.4;
-// In a cluster: besides, an element of a warpgroup, and of the time of k-blocks.
-inline constexpr double kMeetUs = 1.25, kSendUs = 2e-4, kTwoParts = 1.08;
+inline constexpr double kNoRoomUs = 0.77;
+// In a cluster: besides, and an element of a warpgroup.
+inline constexpr double kMeetUs = 0.31, kSendUs = 1.9e-4;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;    // of one whose last box is cut, of rows with contiguous k
@@ -46,15 +46,15 @@ inline constexpr double kRowsUs = 1.45;  // each 64 rows of 512 bytes of a warpg
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
+inline constexpr double kAfterPackUs = 1.2;    // waits for the pass that packs, all blocks at once
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
-// Of a k-block's time in ping-pong tiles, where A comes through registers: of one block at work and
-// of all; and at least, however few columns there are.
-inline constexpr double kFragmentsAlone = 1.4, kFragments = 1.08, kFragmentsUs = 0.2;
+// Of a k-block's time in ping-pong tiles, where A comes through registers; and at least, however
+// few columns there are.
+inline constexpr double kFragments = 1.2, kFragmentsUs = 0.2;
 // What a consumer stores itself, an element at a time: the other one's wgmma. Rows hold up nothing.
 inline constexpr double kHoldsUp = 1.3;
-inline constexpr int kLargeM = 128;
 inline constexpr int kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
@@ -73,29 +73,38 @@ inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
            arrangement.tiles() * problem.batch_count() >= kManyTiles;
 }
 
-// `row` for tiles of `columns`, in a ring like `ring`.
-inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales, const Ring& ring,
-                        bool shares_a) {
+// `row` for tiles of `columns`.
+inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales) {
     int width = row.tile.block_n;
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
         next = narrower(width, row.tile.block_n, row.by_steps, has_block_scales);
     }
-    const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
-    const double tensor_cores = static_cast<double>(width) / row.tile.block_n;
-    const double loads = (row.tile.block_m * (shares_a ? kSharedLoads : 1.0) + width) /
-                         (row.tile.block_m + row.tile.block_n);
     RowInfo narrow = row;
     narrow.tile.block_n = width;
+    const double part = static_cast<double>(width) / row.tile.block_n;
     const double saved = row.any_major() ? kNarrowStore : 1;
-    narrow.start_us -= saved * (1 - tensor_cores) * row.tile.block_m * row.tile.block_n * kStoreUs;
-    // The times of rows that don't fit their ring are measured with it.
-    const auto no_less = [&](double whole_us, double part) {
-        return std::max(whole_us * part, row.fits_ring ? least_us : std::min(whole_us, least_us));
-    };
-    narrow.k_block_alone_us = no_less(row.k_block_alone_us, tensor_cores);
-    narrow.k_block_us = no_less(row.k_block_us, (tensor_cores + loads) / 2);
+    narrow.start_us -= saved * (1 - part) * row.tile.block_m * row.tile.block_n * kStoreUs;
+    // As many rows of A come out of shared memory for fewer columns.
+    const double multiplied = std::max<double>(width, (width + kMmaM) / 2.0);
+    narrow.k_block_us *= multiplied / row.tile.block_n;
+    narrow.tile_us *= (1 + part) / 2;
     return narrow;
+}
+
+// A k-block of so many blocks at once, whose loads take `load_us` where all SMs are at work.
+inline double k_block_us(const RowInfo& row, const Ring& ring, double load_us, double blocks,
+                         double sms) {
+    const double on_sm =
+        std::clamp(std::ceil(blocks / sms), 1.0, static_cast<double>(row.blocks_per_sm));
+    const double share = std::min(1.0, blocks / sms);
+    const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
+    const double multiply_us = row.k_block_us * (1 + kThrottle * std::max(0.0, share - kCool) *
+                                                         std::min(1.0, elements / kLargeTile));
+    // Two SMs share a port to L2, and half of the blocks have one to themselves.
+    if (share <= 0.5) load_us *= std::max(kPortAlone, kPortShare * share);
+    const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
+    return on_sm * overlapped(overlapped(multiply_us, load_us), least_us);
 }
 
 // Blocks that are at work at once and have as much to read each. Pairs of SMs get memory's rate in
@@ -126,32 +135,14 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
                               from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k,
                               problem.has_block_scales(), blocks, device.sm_count);
-    RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales(), ring,
-                           arrangement.cluster_n == 2);
+    RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales());
     if (from_registers && row.ping_pong) {
-        row.k_block_alone_us = std::max(row.k_block_alone_us * kFragmentsAlone, kFragmentsUs);
         row.k_block_us = std::max(row.k_block_us * kFragments, kFragmentsUs);
     }
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
-    const double at_once =
-        std::min(1.0, static_cast<double>(blocks) / std::max(device.sm_count, 1));
-    const double least_us =
-        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms, at_once);
-    const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns);
-    const double slow_us = std::max(
-        least_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
-    row.k_block_alone_us = std::max(row.k_block_alone_us, slow_us);
-    if (chosen.splits_all()) {  // all SMs load at once, tiles side by side the same
-        row.k_block_alone_us =
-            std::max(row.k_block_alone_us, (ring.bytes_a + columns * kRowBytes) / kSplitBytesPerUs);
-    }
-    row.k_block_us = std::max(row.k_block_us, row.blocks_per_sm * std::max(slow_us, clipping_us));
-    if (could_pair(of_whole_tiles, arrangement, problem, chosen)) {
-        const double bytes =
-            row.blocks_per_sm * (ring.bytes_a + (columns + beside) * double{kRowBytes});
-        row.k_block_us = std::max(row.k_block_us * kUnpaired, bytes / kUnpairedBytesPerUs);
-    }
+    const double loading_us =
+        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -170,16 +161,19 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double full_waves = std::floor((chosen.splits_rest ? whole_tiles : tiles) / slots);
     const double rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
-    // Large tiles slow each other down where they are on more than half of the SMs.
     const bool is_split = chosen.splits_all();
-    const bool is_large = row.tile.block_m >= kLargeM && (!is_split || chosen.in_cluster);
-    const double crowd =
-        is_large ? std::clamp(2 * rest / sms - 1, 0.0, 1.0) : (rest > sms ? 1.0 : 0.0);
-    const double last_k_block_us =
-        row.k_block_alone_us + crowd * (row.k_block_us - row.k_block_alone_us);
-    double busy = full_waves * k_blocks * row.k_block_us +
-                  (rest > 0 ? part_k_blocks * last_k_block_us : 0) + (waves - 1) * row.tile_us;
-    if (chosen.in_cluster) busy *= kTwoParts;
+    // Where each block has one tile, most of what the copy engine clips is hidden.
+    const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
+    const double slow_us = std::max(
+        clipping_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
+    const auto pace_us = [&](double at_work) {
+        const double on_sm =
+            std::ceil(std::min(at_work / sms, static_cast<double>(row.blocks_per_sm)));
+        return std::max(k_block_us(row, ring, loading_us, at_work, sms), on_sm * slow_us);
+    };
+    double busy = full_waves * k_blocks * pace_us(slots) +
+                  (rest > 0 ? part_k_blocks * pace_us(rest) : 0) +
+                  std::max(0.0, waves - 1) * row.tile_us;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
@@ -203,40 +197,35 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (row.ping_pong) {  // two tiles on an SM: none is done before it is stored
         busy = std::max(busy, (waves - 1) * store_us);
     }
-    // Several columns (rows) of tiles read A (B), at about the same time where K is split.
-    // Otherwise what does not fit into L2 comes from memory again, about every other time.
+    // Several columns (rows) of tiles read A (B): what does not fit into L2 may come from memory
+    // again, unless all parts of K are at work at once.
     const double item = row.element_bytes();
     const double a_bytes = item * m * k * batch, b_bytes = item * n * k * batch;
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
-    const auto again = [&](double operand_bytes, std::int64_t reads) {
-        if (a_bytes + b_bytes < l2_bytes || reads == 1) return 1.0;
-        if (!is_split && full_waves < 1) return 1.5;
-        if (operand_bytes / batch < l2_bytes / 4) return 1.0;
-        const bool at_once = !is_split || (tiles <= slots && !chosen.in_cluster);
-        const double part = !at_once ? kAgain : is_split ? kPartsAtOnce : kAtOnce;
-        return 1 + part * static_cast<double>(reads - 1);
+    const double again = is_split ? kPartsAtOnce : waves > 1 ? kAgain : kAtOnce;
+    const auto read = [&](double operand_bytes, std::int64_t reads) {
+        const bool stays = a_bytes + b_bytes < l2_bytes || operand_bytes / batch < l2_bytes / 4;
+        return operand_bytes * (1 + (stays ? 0 : again * std::log2(static_cast<double>(reads))));
     };
-    const double bytes = a_bytes * again(a_bytes, arrangement.clusters_n) +
-                         b_bytes * again(b_bytes, arrangement.clusters_m) *
-                             (1 + kAgain * beside / arrangement.n_step) +
-                         size_of(problem->d.dtype) * m * n * batch;
-    double memory_us = bytes / memory_rate(device);
+    const double bytes =
+        read(a_bytes, arrangement.clusters_n) +
+        read(b_bytes, arrangement.clusters_m) * (1 + kBeside * beside / arrangement.n_step) +
+        size_of(problem->d.dtype) * m * n * batch;
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
     const bool has_whole_ring = row.few_rows && tiles <= sms;
-    if (!is_split) {
-        if (!has_whole_ring) memory_us *= 1 + kIdle * (waves * slots / tiles - 1);
-        if (arrangement.cluster_m == 2 && arrangement.clusters_m == 1) memory_us *= kPairs;
-    }
+    const double memory_us =
+        is_split || has_whole_ring ? spread_us(bytes, tiles, device) : bytes / memory_rate(device);
     Schedule schedule = chosen;
     if (tiles > kMaxTiles) {
         schedule.cost_us = std::numeric_limits<double>::infinity();
         return schedule;
     }
-    if (is_split || has_whole_ring) {
-        memory_us = std::max(memory_us, spread_us(bytes, tiles, device));
-    }
     const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
-    schedule.cost_us = row.start_us + cut_us + std::max(busy, memory_us);
+    // Memory is all that counts where parts of K on all SMs keep it busy.
+    const bool keeps_busy = is_split && !chosen.in_cluster && waves <= 1;
+    const double kept_us = keeps_busy ? std::max(busy, memory_us) : overlapped(busy, memory_us);
+    schedule.cost_us = row.start_us + cut_us + kept_us;
+    if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
     if (chosen.packs_b_k_major) {
         schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
     }
@@ -244,11 +233,16 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto packed_bytes = [&](bool packs, double its_bytes, DType given) {
         return packs ? its_bytes * (1 + size_of(given) / item) : 0;
     };
-    schedule.cost_us +=
-        row.halves ? halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device)
-                   : packing_pass_us(packed_bytes(forms.packs_a, a_bytes, problem->a.dtype) +
-                                         packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
-                                     device);
+    if (row.halves) {
+        schedule.cost_us +=
+            halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device);
+    } else if (forms.packs_a || forms.packs_b) {
+        schedule.cost_us +=
+            kAfterPackUs +
+            packing_pass_us(packed_bytes(forms.packs_a, a_bytes, problem->a.dtype) +
+                                packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
+                            device);
+    }
     // Partial sums are of whole tiles.
     const TileConfig& whole = of_whole_tiles.tile;
     const double sums = static_cast<double>(whole.block_m) * whole.block_n;
@@ -263,7 +257,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
             std::ceil(static_cast<double>(split) * layout.shares / slots_used);
         schedule.workspace_bytes = layout.bytes;
         if (2 * blocks > device.sm_count) schedule.cost_us += kNoRoomUs;
-        schedule.cost_us += kSplitUs + (on_sm - 1) * kSharedSplitUs +
+        schedule.cost_us += kSplitUs +
                             on_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
                             share_bytes / sizeof(float) * kSharedStoreUs;
     }
@@ -314,11 +308,13 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                               : !along_n                 ? kWidthStep
                               : can_share                ? kBoxMn / 2
                                                          : kBoxMn;
-    // Of so many columns of them; 0: they would not be narrower, or, of small tiles, too narrow.
+    // Of so many columns of them; 0: they would not be narrower, or too narrow. Tiles of contiguous
+    // k may have fewer columns than are multiplied, down to a box.
+    const std::int64_t least_n = round_up(std::int64_t{row.least_n}, step);
     const auto narrower_n = [&](std::int64_t columns) {
-        const std::int64_t even = round_up(divide_up(problem->n, columns), step);
-        if (even < row.least_n && !row.any_major()) return 0;
-        const std::int64_t n = std::max(even, round_up(std::int64_t{row.least_n}, step));
+        std::int64_t n = round_up(divide_up(problem->n, columns), step);
+        if (n < least_n && !row.any_major() && (n < kBoxMn || problem.has_block_scales())) return 0;
+        if (row.any_major()) n = std::max(n, least_n);
         return n < whole.n_step ? static_cast<int>(n) : 0;
     };
     // Tiles behind the last whole wave, where most SMs would have none: as many parts of their K as
@@ -351,8 +347,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         candidate.tile_n = narrower_n(std::max<std::int64_t>(columns / 2 * 2, 2));
         candidate.shares_a = true;
         candidate.shares_b = false;
-        const bool is_narrow = candidate.tile_n > 0 && 2 * candidate.tile_n <= row.tile.block_n;
-        if (is_narrow && row.any_major() && !along_n && !splits_always &&
+        if (candidate.tile_n > 0 && row.any_major() && !along_n && !splits_always &&
             arrange(row, problem, device, candidate).band() == 1) {
             consider(candidate);
         }
@@ -397,9 +392,7 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     row.least_n = least_width(row.least_n, row.tile.block_n, a_in_registers(row, problem, forms));
     if (problem.has_block_scales()) {
         const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
-        for (double* const us : {&row.k_block_alone_us, &row.k_block_us}) {
-            *us *= of_columns ? kScaledColumns : kScaledBlocks;
-        }
+        row.k_block_us *= of_columns ? kScaledColumns : kScaledBlocks;
     }
     const auto cheaper = [](const Schedule& one, const Schedule& other) {
         return other.cost_us < one.cost_us ? other : one;
@@ -413,7 +406,6 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
         }
         form.shares_b = true;
         Schedule in_pairs = schedule_form(its_row, problem, device, forms, form);
-        in_pairs.cost_us += kPairUs;
         return cheaper(schedule, in_pairs);
     };
     Schedule form;

@@ -10,15 +10,15 @@
 namespace tcgemm::sm90_wgmma {
 
 // Measured on an H200 and an H100. Bytes a microsecond, or microseconds.
-// To an SM out of L2, of rows that begin at its lines and of rows of which half begin amid its
-// sectors. And of rows that begin at sectors, amid lines, if all SMs load them.
-inline constexpr double kWholeBytesPerUs = 8.8e4, kCrossingBytesPerUs = 4.6e4;
-inline constexpr double kAmidLinesBytesPerUs = 7e4;
+// To each SM out of L2, where all load: of rows that begin at its lines, at its sectors amid lines,
+// and of rows of which half begin amid sectors.
+inline constexpr double kWholeBytesPerUs = 1.15e5, kAmidLinesBytesPerUs = 8.2e4;
+inline constexpr double kCrossingBytesPerUs = 5.3e4;
 // The copy engine: a row of a box that ends before its 128 bytes do.
 inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
 // Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
-inline constexpr double kHotRowUs = 6.7e-3, kHotCrossingRowUs = 2.1e-2;
+inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.2e-2;
 
 // Where all rows of an operand begin in L2. Amid lines each piece of a box comes out of two, amid
 // sectors out of more of them.
@@ -32,15 +32,13 @@ struct Forms {
     bool at_lines() const { return a == RowsBegin::at_lines && b == RowsBegin::at_lines; }
 };
 
-// What L2 needs for a k-block of a tile, where that is more than the row's times tell: so many rows
-// of A and columns of B, with those that belong to the next tile. `at_once`: of all SMs, those that
-// have a block.
-inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms,
-                      double at_once) {
-    if (forms.at_lines()) return 0;
+// What L2 needs for a k-block of a tile, where all SMs load: so many rows of A and columns of B,
+// with those that belong to the next tile.
+inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms) {
     const auto rate = [&](RowsBegin begin) {
-        if (begin == RowsBegin::amid_sectors) return kCrossingBytesPerUs;
-        return begin == RowsBegin::at_lines ? kWholeBytesPerUs : kAmidLinesBytesPerUs / at_once;
+        return begin == RowsBegin::amid_sectors ? kCrossingBytesPerUs
+               : begin == RowsBegin::at_lines   ? kWholeBytesPerUs
+                                                : kAmidLinesBytesPerUs;
     };
     return rows * kRowBytes / rate(forms.a) / arrangement.cluster_n +
            columns * kRowBytes / rate(forms.b) / arrangement.cluster_m;
@@ -76,8 +74,7 @@ inline bool a_in_registers(const RowInfo& row, const ValidProblem& problem, cons
 }
 
 // What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
-// k-block, and those of B along an n shorter than a box. Where each block has one tile, most of
-// that is hidden.
+// k-block, and those of B along an n shorter than a box.
 inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
                          int columns) {
     const bool along_n = n_is_contiguous(row, problem, schedule);

@@ -13,29 +13,29 @@
 namespace tcgemm::sm90_wgmma {
 
 // id (the name behind "sm90_wgmma_"), elements of A and B, accumulator, promoted, block M x N,
-// consumers, ping-pong, blocks an SM; then measured on an H200, in microseconds: a product of one
-// k-block, each further k-block with one block at work on an SM and with all, and what each further
-// tile adds.
+// consumers, ping-pong, blocks an SM; then fitted to schedules measured on an H100 (step 82), in
+// microseconds: what a block does besides its k-blocks, the multiplications of a k-block where few
+// SMs are at work, and what each further tile adds.
 // clang-format off
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
-    ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)               \
-    ROW(type##_192x192, T, T, float, false, 192, 192, 3, false, 1, 3.9, 0.70, 0.77, 2.5)               \
-    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 3.1, 0.31, 0.365, 0.6)             \
-    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.45, 0.18, 0.295, 0.7)              \
-    ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.6, 0.25, 0.4, 0.86)                    \
-    ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 1.8, 0.13, 0.21, 0.35)                 \
-    ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 3.3, 0.63, 0.66, 1.6)      \
-    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.3, 0.26, 0.5, 0.9)
+    ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)                    \
+    ROW(type##_192x192, T, T, float, false, 192, 192, 3, false, 1, 3.13, 0.65, 3.29)                  \
+    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 2.31, 0.315, 0.78)                \
+    ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.02, 0.166, 0.88)                  \
+    ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.63, 0.076, 0.65)                      \
+    ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 1.9, 0.067, 0.53)                     \
+    ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 2.93, 0.476, 3.48)          \
+    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 1.46, 0.153, 0.42)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
     TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
-    ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)
+    ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
-    ROW(type##_promoted_128x192, A, B, float, true, 128, 192, 2, false, 1, 3.3, 0.52, 0.59, 0.8)        \
-    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.65, 0.3, 0.45, 0.9)          \
-    ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0)          \
-    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.45, 0.2, 0.2, 0.4)
+    ROW(type##_promoted_128x192, A, B, float, true, 128, 192, 2, false, 1, 3.08, 0.451, 2.83)          \
+    ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.51, 0.33, 0.92)             \
+    ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 4.12, 0.533, 3.48)             \
+    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 1.94, 0.168, 0.92)
 // All others, with contiguous k.
 #define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
@@ -44,13 +44,13 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2_e4m3, device::E5M2, device::E4M3)                                  \
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
-    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 3.7, 0.65, 0.685, 2.0) \
-    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 3.2, 0.2, 0.245, 1.0) \
-    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 3.4, 0.31, 0.36, 0.6)
+    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 2.8, 0.54, 1.52) \
+    ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.61, 0.171, 0.39) \
+    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 2.41, 0.315, 0.6)
 // With A of any layout, and a B with contiguous k.
 #define TCGEMM_SM90_WGMMA_ANY_A_ROWS(ROW)                                                              \
-    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 4.4, 0.65, 0.685, 2.0)           \
-    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.7, 0.2, 0.245, 1.0)
+    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 4.12, 0.564, 3.48) \
+    ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.29, 0.203, 1.34)
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
     TCGEMM_SM90_WGMMA_E5M2_ROWS(ROW)                                                                   \
@@ -59,11 +59,11 @@ namespace tcgemm::sm90_wgmma {
 // float32 operands in halves, three products of halves for one. A k-block is of one half of 64 k, so that the times
 // are those of half a stage.
 #define TCGEMM_SM90_WGMMA_HALVES_ROWS(ROW)                                                             \
-    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.52, 0.57, 5.0)
+    ROW(f32_halves_128x128, device::F32Halves, device::F32Halves, float, true, 128, 128, 2, false, 1, 3.3, 0.46, 5)
 // clang-format on
 
 #define TCGEMM_ROW(id, A, B, accumulator, promotes, block_m, block_n, consumer_count, pingpong,    \
-                   blocks, start, alone, full, tile_time)                                          \
+                   blocks, start, k_block, tile_time)                                              \
     struct id {                                                                                    \
         using ElementA = A;                                                                        \
         using ElementB = B;                                                                        \
@@ -111,8 +111,7 @@ namespace tcgemm::sm90_wgmma {
         /* other. And both halves, each of which is multiplied twice. */                           \
         static constexpr int stage_blocks =                                                        \
             halves || (block_m * block_n <= 64 * 128 && blocks == 1 && !promotes) ? 2 : 1;         \
-        static constexpr double start_us = start, k_block_alone_us = alone, k_block_us = full,     \
-                                tile_us = tile_time;                                               \
+        static constexpr double start_us = start, k_block_us = k_block, tile_us = tile_time;       \
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
 TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(TCGEMM_ROW)
