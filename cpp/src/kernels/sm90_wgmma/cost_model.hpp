@@ -46,7 +46,7 @@ inline constexpr double kRowsUs = 1.45;  // each 64 rows of 512 bytes of a warpg
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
-inline constexpr double kAfterPackUs = 1.2;    // waits for the pass that packs, all blocks at once
+inline constexpr double kAfterPackUs = 0.6;    // waits for the pass that packs, all blocks at once
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
