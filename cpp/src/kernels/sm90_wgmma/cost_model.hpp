@@ -92,9 +92,10 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales) 
     return narrow;
 }
 
-// A k-block of so many blocks at once, whose loads take `load_us` where all SMs are at work.
-inline double k_block_us(const RowInfo& row, const Ring& ring, double load_us, double blocks,
-                         double sms) {
+// A k-block of so many blocks at once, whose loads take `load_us` where all SMs are at work, and
+// which takes each block `least_us` at least.
+inline double k_block_us(const RowInfo& row, const Ring& ring, double load_us, double least_us,
+                         double blocks, double sms) {
     const double on_sm =
         std::clamp(std::ceil(blocks / sms), 1.0, static_cast<double>(row.blocks_per_sm));
     const double share = std::min(1.0, blocks / sms);
@@ -103,8 +104,8 @@ inline double k_block_us(const RowInfo& row, const Ring& ring, double load_us, d
                                                          std::min(1.0, elements / kLargeTile));
     // Two SMs share a port to L2, and half of the blocks have one to themselves.
     if (share <= 0.5) load_us *= std::max(kPortAlone, kPortShare * share);
-    const double least_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
-    return on_sm * overlapped(overlapped(multiply_us, load_us), least_us);
+    const double waits_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
+    return on_sm * std::max(overlapped(overlapped(multiply_us, load_us), waits_us), least_us);
 }
 
 // Blocks that are at work at once and have as much to read each. Pairs of SMs get memory's rate in
@@ -164,16 +165,13 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const bool is_split = chosen.splits_all();
     // Where each block has one tile, most of what the copy engine clips is hidden.
     const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
-    const double slow_us = std::max(
+    const double least_us = std::max(
         clipping_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
-    const auto pace_us = [&](double at_work) {
-        const double on_sm =
-            std::ceil(std::min(at_work / sms, static_cast<double>(row.blocks_per_sm)));
-        return std::max(k_block_us(row, ring, loading_us, at_work, sms), on_sm * slow_us);
+    const auto k_blocks_us = [&](double count, double at_once) {
+        return count * k_block_us(row, ring, loading_us, least_us, at_once, sms);
     };
-    double busy = full_waves * k_blocks * pace_us(slots) +
-                  (rest > 0 ? part_k_blocks * pace_us(rest) : 0) +
-                  std::max(0.0, waves - 1) * row.tile_us;
+    double busy = full_waves * k_blocks_us(k_blocks, slots) +
+                  (rest > 0 ? k_blocks_us(part_k_blocks, rest) : 0) + (waves - 1) * row.tile_us;
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);

@@ -53,9 +53,8 @@ constexpr int most_blocks_on_sm(int cc) {
     return half ? 16 : cc == 89 || cc >= 120 ? 24 : 32;
 }
 
-// Blocks that an SM holds at once. It has 1 KB of shared memory more than a block may have, and
-// keeps as much for itself of each.
-// Of `shared_bytes` each, no more than `most`.
+// Blocks of `shared_bytes` that an SM holds at once, no more than `most`. It has 1 KB of shared
+// memory more than a block may have, and keeps as much for itself of each.
 inline std::int64_t blocks_on_sm(int shared_bytes, int most, const DeviceProperties& device) {
     constexpr std::int64_t kReserved = 1 << 10;
     const std::int64_t fit =
