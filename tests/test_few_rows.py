@@ -15,20 +15,14 @@ from harness.forced import (
     check_each_layout,
     check_special_values,
     check_what_lies_outside,
-    force,
+    kernels,
     mode_of,
-    names,
     operands,
 )
 from harness.memory import Workspace
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: name.endswith("x32x256"))
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request, monkeypatch):
-    return force(request.param, monkeypatch)
+kernel = kernels(lambda name: name.endswith("x32x256"))
 
 
 def test_each_number_of_rows_and_columns(kernel):

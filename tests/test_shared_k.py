@@ -1,50 +1,38 @@
 """Tiles whose warps share K: every size, K around what the warps and stages of one take."""
 
-import itertools
 import re
 
 import numpy as np
 import pytest
 from harness import COL, Layout, data
 from harness.forced import (
-    ODD,
-    ODD_COL,
     check,
     check_batch_invariant_is_not_taken,
+    check_each_k,
     check_each_layout,
+    check_each_size,
+    check_no_k,
     check_special_values,
     check_what_lies_outside,
-    force,
+    kernels,
     mode_of,
-    names,
     operands,
 )
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request, monkeypatch):
-    return force(request.param, monkeypatch)
+kernel = kernels(lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
 
 
 def test_each_number_of_rows_and_columns(kernel):
     sizes = (1, 3, 8, 15, 16, 17, 31, 32, 33, 67)
-    for m, n in itertools.product(sizes, repeat=2):
-        a, b, c = operands(mode_of(kernel), m, n, 45)
-        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
-            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+    check_each_size(kernel, sizes, 45)
 
 
 def test_each_k(kernel):
     """A warp has 8 of a k-block of 16 or 32, of which five or six are in shared memory."""
-    for k in (*range(1, 36), 63, 64, 65, 127, 128, 160, 191, 192, 193, 225, 1000):
-        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
-            a, b, _ = operands(mode_of(kernel), 35, 34, k)
-            check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
-    a, b, c = operands(mode_of(kernel), 5, 6, 1)
-    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+    each_k = (*range(1, 36), 63, 64, 65, 127, 128, 160, 191, 192, 193, 225, 1000)
+    check_each_k(kernel, each_k, (35, 34))
+    check_no_k(kernel)
 
 
 def test_each_layout(kernel):

@@ -12,21 +12,17 @@ from harness.forced import (
     REVERSED,
     STEP,
     check,
+    check_batches,
+    check_no_k,
     check_special_values,
-    force,
+    kernels,
     mode_of,
-    names,
     operands,
 )
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: "_short_k_" in name)
+kernel = kernels(lambda name: "_short_k_" in name)
 ALIGNED = {"pad": 8, "offset": 8}  # vectors of any dtype
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request, monkeypatch):
-    return force(request.param, monkeypatch)
 
 
 def test_each_number_of_rows_and_columns(kernel):
@@ -46,8 +42,7 @@ def test_each_k(kernel):
             a, b, _ = operands(mode_of(kernel), m, n, k)
             for layout in (ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
                 check(kernel, a, b, alpha=2, expect="exact", layouts={"a": layout, "b": layout})
-    a, b, c = operands(mode_of(kernel), 5, 6, 1)
-    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+    check_no_k(kernel)
 
 
 def test_each_layout(kernel):
@@ -62,12 +57,8 @@ def test_each_layout(kernel):
 
 
 def test_batches(kernel):
-    mode = mode_of(kernel)
-    a, b, c = operands(mode, 3, 40, 11, (3000, 3))
-    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
-    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
-    check(kernel, a[:1], b, expect="exact")
-    a, b, c = operands(mode, 40, 3, 16, (300, 2))
+    check_batches(kernel, 3, 40, 11, (3000, 3))
+    a, b, c = operands(mode_of(kernel), 40, 3, 16, (300, 2))
     check(kernel, a, b, c, beta=1, expect="exact")
 
 

@@ -1,51 +1,40 @@
 """Tiles of odd 16-bit elements whose K comes in steps: every size, K around steps and parts."""
 
-import itertools
-
 import numpy as np
 import pytest
-from harness import COL, Layout, data
+from harness import data
 from harness.forced import (
     ODD,
     ODD_COL,
     check,
     check_batch_invariant_is_not_taken,
+    check_batches,
+    check_each_k,
     check_each_layout,
+    check_each_size,
+    check_no_k,
     check_special_values,
     check_what_lies_outside,
-    force,
+    kernels,
     mode_of,
-    names,
     operands,
 )
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: "_strips_" in name)
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request, monkeypatch):
-    return force(request.param, monkeypatch)
+kernel = kernels(lambda name: "_strips_" in name)
 
 
 def test_each_number_of_rows_and_columns(kernel):
     """Columns are dealt out to the warps where there are fewer rows."""
     sizes = (1, 2, 7, 15, 16, 17, 33, 64, 65, 130)
-    for m, n in itertools.product(sizes, repeat=2):
-        a, b, c = operands(mode_of(kernel), m, n, 150)
-        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
-            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+    check_each_size(kernel, sizes, 150)
 
 
 def test_each_k(kernel):
     """A step is 128 k."""
-    for k in (1, 2, 15, 16, 17, 127, 128, 129, 143, 144, 145, 255, 256, 257, 384, 999, 4096):
-        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
-            for m, n in ((70, 34), (5, 70)):
-                a, b, _ = operands(mode_of(kernel), m, n, k)
-                check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
-    a, b, c = operands(mode_of(kernel), 5, 6, 1)
-    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+    each_k = (1, 2, 15, 16, 17, 127, 128, 129, 143, 144, 145, 255, 256, 257, 384, 999, 4096)
+    check_each_k(kernel, each_k, (70, 34), (5, 70))
+    check_no_k(kernel)
 
 
 def test_each_layout(kernel):
@@ -65,12 +54,8 @@ def test_parts_of_k(kernel, output):
 
 
 def test_batches(kernel):
-    mode = mode_of(kernel)
-    a, b, c = operands(mode, 35, 37, 141, (30, 3))
-    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
-    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
-    check(kernel, a[:1], b, expect="exact")
-    a, b, c = operands(mode, 3, 70, 1300, (2, 3))
+    check_batches(kernel, 35, 37, 141, (30, 3))
+    a, b, c = operands(mode_of(kernel), 3, 70, 1300, (2, 3))
     assert check(kernel, a, b, c, beta=1, expect="exact").split_k > 1
 
 

@@ -5,27 +5,25 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, Layout, data
+from harness import Layout, data
 from harness.forced import (
     ODD,
     ODD_COL,
     check,
+    check_batches,
+    check_each_k,
     check_each_layout,
+    check_each_size,
+    check_no_k,
     check_special_values,
     check_what_lies_outside,
-    force,
+    kernels,
     mode_of,
-    names,
     operands,
 )
 
 pytestmark = pytest.mark.gpu
-KERNELS = names(lambda name: "_whole_k_" in name)
-
-
-@pytest.fixture(params=KERNELS)
-def kernel(request, monkeypatch):
-    return force(request.param, monkeypatch)
+kernel = kernels(lambda name: "_whole_k_" in name)
 
 
 def tile_of(kernel):
@@ -47,23 +45,17 @@ def test_each_number_of_rows_and_columns(kernel):
     """Below, at and above a tile and the parts of it that a warp or an instruction has."""
     tile = tile_of(kernel)
     sizes = sorted({1, 7, 8, 15, 17, tile // 2 + 1, tile - 1, tile, tile + 1, 2 * tile + 3})
-    for m, n in itertools.product(sizes, repeat=2):
-        a, b, c = operands(mode_of(kernel), m, n, 19)
-        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
-            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+    check_each_size(kernel, sizes, 19)
 
 
 def test_each_k(kernel):
     """Around what instructions multiply, up to the longest that there is room for."""
     longest = largest_k(kernel)
-    for k in [k for k in (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100) if k < longest]:
-        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
-            a, b, _ = operands(mode_of(kernel), 21, 18, k)
-            check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
+    each_k = (1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100)
+    check_each_k(kernel, [k for k in each_k if k < longest], (21, 18))
     a, b, _ = operands(mode_of(kernel), 70, 70, longest)
     check(kernel, a, b, expect="exact", layouts={"a": ODD, "b": ODD_COL})
-    a, b, c = operands(mode_of(kernel), 5, 6, 1)
-    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+    check_no_k(kernel)
 
 
 def test_each_layout(kernel):
@@ -71,11 +63,7 @@ def test_each_layout(kernel):
 
 
 def test_batches_of_more_tiles_than_are_at_work_at_once(kernel):
-    mode = mode_of(kernel)
-    a, b, c = operands(mode, 15, 17, 11, (3000, 3))
-    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
-    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
-    check(kernel, a[:1], b, expect="exact")
+    check_batches(kernel, 15, 17, 11, (3000, 3))
 
 
 @pytest.mark.parametrize("output", ["float16", "bfloat16", "float32"])

@@ -25,15 +25,18 @@ _MODES = {
 }
 
 
-def names(wanted):
-    """Of this build, those of which wanted(name); never none, for a fixture needs parameters."""
-    return [name for name in _FAMILIES if wanted(name)] or ["none in this build"]
+def kernels(wanted):
+    """A fixture: each kernel of this build of which wanted(name), forced."""
 
+    its_names = [name for name in _FAMILIES if wanted(name)]
 
-def force(kernel, monkeypatch):
-    if _FAMILIES.get(kernel) not in families.runnable():
-        pytest.skip("its family is not on this machine")
-    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", kernel)
+    @pytest.fixture(params=its_names or ["none in this build"])
+    def kernel(request, monkeypatch):
+        if _FAMILIES.get(request.param) not in families.runnable():
+            pytest.skip("its family is not on this machine")
+        monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param)
+        return request.param
+
     return kernel
 
 
@@ -51,6 +54,37 @@ def check(kernel, a, b, c=None, **how):
     done = Lab(tcgemm, _FAMILIES[kernel]).check(mode_of(kernel), a, b, c, **how)
     assert done.kernel == kernel
     return done
+
+
+def check_each_size(kernel, sizes, k):
+    """So many rows and columns."""
+    for m, n in itertools.product(sizes, repeat=2):
+        a, b, c = operands(mode_of(kernel), m, n, k)
+        for layouts in ({}, {"a": ODD_COL, "b": ODD_COL, "out": ODD}):
+            check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
+
+
+def check_each_k(kernel, each_k, *shapes):
+    """Of `shapes` (m, n)."""
+    for k in each_k:
+        for layouts in ({}, {"a": COL, "b": COL}, {"a": ODD, "b": ODD}):
+            for m, n in shapes:
+                a, b, _ = operands(mode_of(kernel), m, n, k)
+                check(kernel, a, b, alpha=2, expect="exact", layouts=layouts)
+
+
+def check_no_k(kernel):
+    """A sum of nothing: C alone."""
+    a, b, c = operands(mode_of(kernel), 5, 6, 1)
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact")
+
+
+def check_batches(kernel, m, n, k, batch):
+    """Matrices apart from each other, thin ones, and one A for all of the first dimension."""
+    a, b, c = operands(mode_of(kernel), m, n, k, batch)
+    check(kernel, a, b, c, beta=1, expect="exact", layouts={"a": Layout(batch_pad=3)})
+    check(kernel, a, b[:, :1], expect="exact", layouts={"b": COL})
+    check(kernel, a[:1], b, expect="exact")
 
 
 def check_each_layout(kernel, m, n, k):
