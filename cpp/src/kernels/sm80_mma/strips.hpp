@@ -95,6 +95,9 @@ inline StripsLayout strips_layout(const ImageLayout& a, const ImageLayout& b, in
 
 // Of few rows the columns are dealt out to the warps, where kernels have several steps of K.
 constexpr bool turns_strips(std::int64_t m, std::int64_t n, bool any_k) { return any_k && m < n; }
+inline ValidProblem with_more_rows(const ValidProblem& problem, bool any_k) {
+    return turns_strips(problem->m, problem->n, any_k) ? problem.turned() : problem;
+}
 
 // Of any layouts and alignments of a tile's operands.
 inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int tile,
@@ -128,12 +131,10 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
     if (problem.batch_invariant()) return competes_in_other_bits();
     const std::string reason = any_k ? "" : rejects_long_k(problem, whole_k::kMaxK);
     if (!reason.empty()) return reason;
-    const bool turns = turns_strips(problem->m, problem->n, any_k);
-    StripsOfD d = strips_of_d(problem->d, false);
-    if (turns) std::swap(d.row_stride, d.col_stride);
-    const int most =
-        most_strips_bytes(turns ? problem->n : problem->m, turns ? problem->m : problem->n,
-                          std::min<std::int64_t>(problem->k, whole_k::kMaxK), tile, d);
+    const ValidProblem product = with_more_rows(problem, any_k);
+    const int most = most_strips_bytes(product->m, product->n,
+                                       std::min<std::int64_t>(problem->k, whole_k::kMaxK), tile,
+                                       strips_of_d(product->d, false));
     if (most > device.shared_memory_per_block) {
         return "has " + std::to_string(device.shared_memory_per_block) +
                " bytes of shared memory on this GPU for a tile, which may need " +
@@ -155,7 +156,8 @@ inline constexpr double kStripStepLatency = 5, kStripStepCycles = 2650;
 inline constexpr double kStripReduceUs = 3;  // the second launch of a split product
 
 template <int kTile, bool kAnyK>
-Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& device) {
+Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& device) {
+    const ValidProblem problem = with_more_rows(as_given, kAnyK);
     const OperandNeeds its_needs = whole_k::needs(kStripItem);
     const std::int64_t k = std::min<std::int64_t>(problem->k, whole_k::kMaxK);
     const auto image = [&](const Operand& operand, bool packed, std::int64_t outer,
@@ -167,19 +169,14 @@ Schedule schedule_strips(const ValidProblem& problem, const DeviceProperties& de
                       : whole_k::image_of(operand, outer, outer_stride, k, k_stride, kStripItem,
                                           problem->batch_rank, operand.alignment, false);
     };
-    std::int64_t m = problem->m, n = problem->n;
-    ImageLayout a = image(problem->a, packs_a(problem, its_needs), m, problem->a.row_stride,
-                          problem->a.col_stride);
-    ImageLayout b = image(problem->b, packs_b(problem, its_needs), n, problem->b.col_stride,
-                          problem->b.row_stride);
-    StripsOfD d = strips_of_d(problem->d, false);
-    if (turns_strips(m, n, kAnyK)) {
-        std::swap(m, n);
-        std::swap(a, b);
-        std::swap(d.row_stride, d.col_stride);
-    }
-    const StripsLayout layout = strips_layout(a, b, kTile, std::min<std::int64_t>(m, kTile),
-                                              std::min<std::int64_t>(n, kTile), k, d);
+    const std::int64_t m = problem->m, n = problem->n;
+    const ImageLayout a = image(problem->a, packs_a(problem, its_needs), m, problem->a.row_stride,
+                                problem->a.col_stride);
+    const ImageLayout b = image(problem->b, packs_b(problem, its_needs), n, problem->b.col_stride,
+                                problem->b.row_stride);
+    const StripsLayout layout =
+        strips_layout(a, b, kTile, std::min<std::int64_t>(m, kTile),
+                      std::min<std::int64_t>(n, kTile), k, strips_of_d(problem->d, false));
 
     const std::int64_t tiles_m = divide_up(m, kTile), tiles_n = divide_up(n, kTile);
     const auto tiles = static_cast<double>(tiles_m * tiles_n * problem.batch_count());
