@@ -143,7 +143,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
     const double loading_us =
-        load_us(ring.bytes_a / kRowBytes, columns + beside, arrangement, forms);
+        load_us(ring.bytes_a / kRowBytes, columns, beside, arrangement, forms);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());

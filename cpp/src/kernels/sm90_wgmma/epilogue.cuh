@@ -45,7 +45,7 @@ class TileStore {
     template <class T>
     struct Boxes {
         static constexpr int kCols = 128 / sizeof(T);
-        static constexpr int kAcross = Policy::kBlockN / kCols;
+        static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
         static constexpr int kCount = kSubtiles * kAcross;
     };
 
@@ -193,6 +193,7 @@ class TileStore {
             const int first = i % Boxes<T>::kAcross * Boxes<T>::kCols / 2;
 #pragma unroll
             for (int step = 0; step < 4; ++step) {
+                if (first + step * 16 / sizeof(T) >= Policy::kSums) break;
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
                     constexpr int kElements = 4 / sizeof(T);

@@ -33,15 +33,19 @@ struct Forms {
 };
 
 // What L2 needs for a k-block of a tile, where all SMs load: so many rows of A and columns of B,
-// with those that belong to the next tile.
-inline double load_us(int rows, int columns, const Arrangement& arrangement, const Forms& forms) {
+// `beside` of which belong to the next tile, so that not all boxes begin at lines.
+inline double load_us(int rows, int columns, int beside, const Arrangement& arrangement,
+                      const Forms& forms) {
     const auto rate = [&](RowsBegin begin) {
         return begin == RowsBegin::amid_sectors ? kCrossingBytesPerUs
                : begin == RowsBegin::at_lines   ? kWholeBytesPerUs
                                                 : kAmidLinesBytesPerUs;
     };
+    const bool amid = beside > 0 && arrangement.cluster_m == 1;
     return rows * kRowBytes / rate(forms.a) / arrangement.cluster_n +
-           columns * kRowBytes / rate(forms.b) / arrangement.cluster_m;
+           (columns + beside) * kRowBytes /
+               rate(amid ? std::max(forms.b, RowsBegin::at_sectors) : forms.b) /
+               arrangement.cluster_m;
 }
 
 // Whether boxes of B lie along n.

@@ -31,7 +31,7 @@ struct SharedMemory {
     static constexpr int kStages = kFits ? kMaxStages : Policy::kStages;  // that have barriers
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     // What instructions read behind the last stage is still there.
-    static_assert(!kFits || kConsumers * kStagings * kStagingBytes >= Policy::kBytesB);
+    static_assert(!kFits || kConsumers * kStagings * kStagingBytes >= Policy::kReadBeyond);
     static constexpr int kRingBytes =
         all_bytes(Policy::kStages, Policy::kStageBytes, Policy::kScaleBytes);
     static constexpr int bytes(int of_ring) {
@@ -141,7 +141,8 @@ class WorkList {
     __device__ explicit WorkList(const Params& params)
         : params_(params),
           rank_(params.cluster_log2 > 0 ? static_cast<int>(ptx::cluster_rank()) : 0),
-          next_(params.split.in_cluster ? part_of_cluster() : blockIdx.x >> params.cluster_log2) {}
+          next_(Policy::kPairs && params.split.in_cluster ? part_of_cluster()
+                                                          : blockIdx.x >> params.cluster_log2) {}
 
     __device__ bool has_next() const { return next_ < params_.work_count; }
 

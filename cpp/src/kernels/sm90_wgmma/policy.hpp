@@ -120,13 +120,15 @@ struct Policy {
     static constexpr int kStages =
         ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
+    // What instructions read behind the columns that a stage has.
+    static constexpr int kReadBeyond = (Row::by_steps ? kLeastN : kBlockN) * kRowBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);
     static constexpr int kProducerRegisters = producer_registers(kConsumers);
     static constexpr int kConsumerRegisters =
         ((1 + kConsumers) * kStartRegisters - kProducerRegisters) / kConsumers / 8 * 8;
 
     static_assert(kRows % kMmaM == 0 && kSubtiles > 0);
-    static_assert(kBlockN % 64 == 0, "D is stored in boxes of 128 bytes");
+    static_assert(kBlockN % kWidthStep == 0);
     // A stage is multiplied while the one before is still held.
     static_assert(kStages >= 2);
     // Promoting loops take no turns, and a stage is a k-block.

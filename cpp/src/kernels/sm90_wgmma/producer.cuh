@@ -86,7 +86,7 @@ class Producer {
     struct Load {
         static constexpr int kBox = box_mn(kElementBytes);
         static constexpr int kBoxes =
-            kMajor == Major::k ? 1 : (kBlock / kBox + kShares - 1) / kShares;
+            kMajor == Major::k ? 1 : divide_up(divide_up(kBlock, kBox), kShares);
         const CUtensorMap* map;
         int share, boxes, extent, box_bytes;
         int bytes;  // of a k-block of the tile, of all shares

@@ -35,10 +35,7 @@ class RowStore {
     __device__ RowStore(const Params& params, const Epilogue& epilogue, std::uint32_t staging,
                         int row)
         : params_(params), epilogue_(epilogue), row_(row) {
-        const int thread = thread_in_warpgroup();
-        warp_ = thread / kLanes;
-        lane_ = thread % kLanes;
-        panel_ = staging + warp_ * kRows * kPanelRow;
+        panel_ = staging + its_warp() * kRows * kPanelRow;
     }
 
     template <class Sums>
@@ -49,7 +46,7 @@ class RowStore {
 #pragma unroll 1
         for (int panel = 0; panel < kPanels; ++panel) {
             const int eight = panel / kAcross;  // of the warp's rows: two in each 64 of the tile
-            const int row = work.m + row_ + eight / 2 * kMmaM + warp_ * 16 + eight % 2 * kRows;
+            const int row = work.m + row_ + eight / 2 * kMmaM + its_warp() * 16 + eight % 2 * kRows;
             const int col = work.n + panel % kAcross * kCols;
             const auto rows = static_cast<int>(min(args.m - row, std::int64_t{kRows}));
             const int cols = min(work.n_end - col, kCols);
@@ -62,6 +59,8 @@ class RowStore {
     }
 
    private:
+    __device__ static int its_warp() { return thread_in_warpgroup() / kLanes; }
+    __device__ static int its_lane() { return this_thread() % kLanes; }
     // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.
     __device__ std::uint32_t address(int row, int byte) const {
         return panel_ + row * kPanelRow + (byte ^ row << 4);
@@ -101,11 +100,12 @@ class RowStore {
                 alignas(4) const T pair[2] = {value[w][0], value[w][1]};
                 words[w] = reinterpret_cast<const std::uint32_t&>(pair);
             }
-            ptx::store_matrices(address(lane_ % 8, (eight + lane_ / 8) * 16), words);
+            ptx::store_matrices(address(its_lane() % 8, (eight + its_lane() / 8) * 16), words);
         } else {
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                ptx::store_shared(address(lane_ / 4, (eight + w) * 32 + lane_ % 4 * 8), value[w]);
+                ptx::store_shared(address(its_lane() / 4, (eight + w) * 32 + its_lane() % 4 * 8),
+                                  value[w]);
             }
         }
     }
@@ -114,12 +114,14 @@ class RowStore {
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
         constexpr int kAtOnce = kLanes / kRowLanes, kSteps = kRows / kAtOnce;
         constexpr int kTogether = Policy::kStoresLittle ? 1 : kSteps < 4 ? kSteps : 4;
-        const int lane = lane_ % kRowLanes;
+        const int lane = its_lane() % kRowLanes;
 #pragma unroll
         for (int step = 0; step < kSteps; step += kTogether) {
             device::Words<4> low[kTogether], high[kTogether];
             T single[kTogether][kSingles];
-            const auto row_of = [&](int i) { return (step + i) * kAtOnce + lane_ / kRowLanes; };
+            const auto row_of = [&](int i) {
+                return (step + i) * kAtOnce + its_lane() / kRowLanes;
+            };
             const auto place = [&](int i) { return to + row_of(i) * params_.args.d.row_stride; };
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
@@ -175,7 +177,7 @@ class RowStore {
 
     const Params& params_;
     const Epilogue& epilogue_;
-    int row_, warp_, lane_;
+    int row_;
     std::uint32_t panel_;
 };
 

@@ -32,8 +32,9 @@ class PartSums {
    protected:
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kSums;
     static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
-    static constexpr int kUnits = kSubtiles * kSums / 4;  // of a warpgroup
-    static constexpr int kAll = kWarpgroups * kUnits;     // of a tile
+    static constexpr int kEights = round_up(kSums / 4, 4);  // of columns, with some of none
+    static constexpr int kUnits = kSubtiles * kEights;      // of a warpgroup
+    static constexpr int kAll = kWarpgroups * kUnits;       // of a tile
 
    public:
     using Sums = typename Policy::Sums;
@@ -48,7 +49,7 @@ class PartSums {
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
             for (int i = 0; i < kSums; i += 4) {
-                put((s * kSums + i) / 4, make_float4(bits(sums[s][i]), bits(sums[s][i + 1]),
+                put(s * kEights + i / 4, make_float4(bits(sums[s][i]), bits(sums[s][i + 1]),
                                                      bits(sums[s][i + 2]), bits(sums[s][i + 3])));
             }
         }
@@ -102,7 +103,7 @@ class PartSums {
         const int lane = threadIdx.x % 32;
         const int unit = kTogether == 4 ? first + lane % 4 : first;
         const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
-        const int slab = in_warpgroup / (kSums / 4), eight = in_warpgroup % (kSums / 4);
+        const int slab = in_warpgroup / kEights, eight = in_warpgroup % kEights;
         const std::int64_t row =
             work.m + warpgroup * Policy::kRows + slab * kMmaM + warp * 16 + lane / 4;
         const std::int64_t col = work.n + eight * 8 + (kTogether == 4 ? 0 : lane % 4 * 2);
@@ -240,7 +241,6 @@ class GridSplit : PartSums<Policy> {
    private:
     static constexpr int kConsumerWarps = Policy::kConsumers * kWarpgroup / 32;
     static constexpr int kPieces = kAll * kWarpgroup / 32;
-    static_assert(kUnits % 4 == 0);
     static_assert(kMaxParts <= kWarpgroup);  // each has a thread that waits for it
 
     template <int kTogether, class Output>
