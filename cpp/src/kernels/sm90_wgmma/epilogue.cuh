@@ -75,7 +75,7 @@ class TileStore {
         // With C it would be too much code.
 #pragma unroll(kReadsC ? 1 : kCount)
         for (int box = 0; box < kCount; ++box) {
-            if (box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.n_step) {
+            if (box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.width) {
                 const int turn = filled_ % kStagings, thread = thread_in_warpgroup();
                 const std::uint32_t staging = shared_.staging(this_warpgroup(), turn);
                 ptx::wait_for_phase(shared_.ready(this_warpgroup(), turn), filled_ / kStagings % 2);

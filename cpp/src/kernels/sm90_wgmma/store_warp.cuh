@@ -40,7 +40,7 @@ class StoreWarp {
    private:
     // The tile's boxes, numbered as the consumer fills them. Each is made ready ahead of the store.
     __device__ __forceinline__ void move_boxes(const Work& work) {
-        const int across = divide_up(params_.n_step, box_cols());
+        const int across = divide_up(params_.width, box_cols());
         const int count = Policy::kSubtiles * across;
 #pragma unroll 1
         for (int box = -kStagings; box < count; ++box) {
