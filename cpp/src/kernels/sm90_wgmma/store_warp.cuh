@@ -38,16 +38,29 @@ class StoreWarp {
     }
 
    private:
-    // The tile's boxes, numbered as the consumer fills them. Each is made ready ahead of the store.
+    // The tile's boxes, numbered as the consumer fills them. Each is made ready ahead of the store,
+    // as soon as its staging was read. A box of C, which must come first, is asked for at once;
+    // otherwise the next box of D is stored before.
     __device__ __forceinline__ void move_boxes(const Work& work) {
         const int across = divide_up(params_.width, box_cols());
         const int count = Policy::kSubtiles * across;
+        const bool reads_c = params_.epilogue.reads_c();
 #pragma unroll 1
         for (int box = -kStagings; box < count; ++box) {
-            if (box >= 0) store(work, place(work, box, across), boxes_ + box);
-            const int next = box + kStagings;
+            int next = box + kStagings;
+            if (box >= 0) {
+                store(work, place(work, box, across), boxes_ + box);
+                if (reads_c) {
+                    ptx::wait_for_store_reads<0>();
+                } else {
+                    ptx::wait_for_store_reads<kStagings - 1>();
+                    next = box + 1;
+                    if (next < kStagings) continue;
+                }
+            }
             if (next < count) make_ready(work, place(work, next, across), boxes_ + next);
         }
+        ptx::wait_for_store_reads<0>();
         boxes_ += count;
     }
 
@@ -88,7 +101,8 @@ class StoreWarp {
         return row(at) < params_.args.m && col(at) < work.n_end;
     }
 
-    // Stores what the consumer fills, and returns when that was read.
+    // Stores what the consumer fills. What the copy engine reads is a group of its own, maybe
+    // empty.
     __device__ __forceinline__ void store(const Work& work, const ptx::TensorCoordinates& at,
                                           unsigned turn) const {
         const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
@@ -102,9 +116,8 @@ class StoreWarp {
             for_boxes(staging, at, [&](std::uint32_t from, const ptx::TensorCoordinates& to) {
                 ptx::store_tensor(is_cut ? &params_.d_rest : &params_.d, to, from);
             });
-            ptx::commit_stores();
-            ptx::wait_for_store_reads<0>();
         }
+        ptx::commit_stores();
     }
 
     // Whoever read the staging, the consumer and the store, is done. All lanes arrive: each may
