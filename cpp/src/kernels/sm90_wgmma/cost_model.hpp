@@ -27,7 +27,7 @@ inline constexpr double kThrottle = 0.3, kCool = 0.3, kLargeTile = 64 * 256;
 inline constexpr double kPortAlone = 0.52, kPortShare = 1.3;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.54;
-inline constexpr double kPairUs = 0.22;  // blocks that share B begin together
+inline constexpr double kPairUs = 0.38;  // blocks that share B begin together
 // Where an operand that does not fit into L2 is read twice as often, of the time of one read: by
 // all parts of K, by one wave of tiles and by several. And for columns of B's boxes beside a
 // tile's.

@@ -12,20 +12,6 @@ namespace tcgemm::sm90_wgmma {
 // Bytes from 64 rows (m or n) of an operand's tile to the next 64, in both major orders.
 inline constexpr int kSlabBytes = 64 * kRowBytes;
 
-// Of 128 columns, and of those beside them, by the same A.
-template <class First, class Second>
-struct SideBySide {
-    static constexpr int kRegisters = First::kRegisters + Second::kRegisters;
-    template <class Register, int kSize>
-    __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a,
-                                               std::uint64_t b, bool accumulate) {
-        auto& beside = reinterpret_cast<Register(&)[kSize - First::kRegisters]>(  //
-            d[First::kRegisters]);
-        First::run(d, a, b, accumulate);
-        Second::run(beside, a, b + 2 * kSlabBytes / 16, accumulate);
-    }
-};
-
 template <class Policy>
 class Multiplier {
     template <int kWidth>
@@ -38,8 +24,9 @@ class Multiplier {
     // The compiler refuses an instruction for which a thread has not the registers from the start.
     static constexpr bool takes(int width) { return width / 2 + 32 <= Policy::kStartRegisters; }
     template <int kWidth>
-    using MmaOf = std::conditional_t<takes(kWidth), OneMma<kWidth>,
-                                     SideBySide<OneMma<128>, OneMma<kWidth - 128>>>;
+    using MmaOf =
+        std::conditional_t<takes(kWidth), OneMma<kWidth>,
+                           ptx::WgmmaPair<OneMma<128>, OneMma<kWidth - 128>, 2 * kSlabBytes>>;
     using Mma = MmaOf<Policy::kBlockN>;
     static constexpr bool kHalf = sizeof(typename Policy::Accumulator) == 2;
     using Register = std::conditional_t<kHalf, std::uint32_t, typename Policy::Sum>;

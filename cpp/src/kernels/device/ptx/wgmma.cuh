@@ -82,6 +82,20 @@ struct Wgmma;
 template <class Element, int N>
 struct WgmmaOfRegisters;
 
+// Two that share A, for columns side by side: those of the second lie kBytes behind.
+template <class First, class Second, int kBytes>
+struct WgmmaPair {
+    static constexpr int kRegisters = First::kRegisters + Second::kRegisters;
+    template <class Register, int kSize>
+    __device__ __forceinline__ static void run(Register (&d)[kSize], std::uint64_t a,
+                                               std::uint64_t b, bool accumulate) {
+        constexpr int kFirst = First::kRegisters;
+        auto& beside = reinterpret_cast<Register(&)[kSize - kFirst]>(d[kFirst]);
+        First::run(d, a, b, accumulate);
+        Second::run(beside, a, b + kBytes / 16, accumulate);
+    }
+};
+
 // clang-format off
 #define TCGEMM_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define TCGEMM_REGISTERS_16 TCGEMM_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
