@@ -59,7 +59,8 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
                 }
                 ++splits_seen;
                 CHECK(schedule.split_k <= divide_up(valid->k, row->tile.block_k));
-                const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
+                // In fours of eight columns.
+                const std::int64_t tile = row->tile.block_m * round_up(row->tile.block_n, 32);
                 const std::int64_t rows = schedule.transposed ? valid->n : valid->m;
                 const std::int64_t cols = schedule.transposed ? valid->m : valid->n;
                 std::int64_t tiles =
