@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/math.hpp"
 #include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/epilogue/linear.hpp"
@@ -58,6 +59,8 @@ struct KSplit {
     device::FastDivisor by_shares, by_rest;
 };
 inline constexpr int kMaxParts = 128;
+// Columns that the partial sums of a tile have room for: whole fours of eight.
+constexpr int summed_columns(int block_n) { return static_cast<int>(round_up(block_n, 4 * 8)); }
 // Two columns of each of two rows of a thread, in all lanes of a warp.
 inline constexpr int kPieceBytes = 32 * 4 * static_cast<int>(sizeof(float));
 

@@ -239,9 +239,8 @@ SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule&
     const int split_k = schedule.split_k;
     if (split_k == 1 || schedule.in_cluster || tiles == 0) return {};
     const std::int64_t slots = tiles * split_k;
-    // Of whole fours of eight columns.
     const std::int64_t tile_bytes = std::int64_t{row.tile.block_m} *
-                                    round_up(row.tile.block_n, 32) *
+                                    summed_columns(row.tile.block_n) *
                                     static_cast<int>(sizeof(float));
     const std::int64_t pieces = tile_bytes / kPieceBytes;
     std::int64_t share = divide_up(pieces, std::clamp<std::int64_t>(blocks / tiles, 1, pieces));

@@ -59,6 +59,7 @@ class RowStore {
     }
 
    private:
+    // Worked out anew wherever they are needed: kept over the stores, a word of 192 x 208 spills.
     __device__ static int its_warp() { return thread_in_warpgroup() / kLanes; }
     __device__ static int its_lane() { return this_thread() % kLanes; }
     // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.

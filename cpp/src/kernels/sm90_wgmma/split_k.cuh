@@ -32,9 +32,9 @@ class PartSums {
    protected:
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kSums;
     static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
-    static constexpr int kEights = round_up(kSums / 4, 4);  // of columns, with some of none
-    static constexpr int kUnits = kSubtiles * kEights;      // of a warpgroup
-    static constexpr int kAll = kWarpgroups * kUnits;       // of a tile
+    static constexpr int kEights = summed_columns(Policy::kBlockN) / 8;
+    static constexpr int kUnits = kSubtiles * kEights;  // of a warpgroup
+    static constexpr int kAll = kWarpgroups * kUnits;   // of a tile
 
    public:
     using Sums = typename Policy::Sums;
