@@ -3,31 +3,29 @@
 #pragma once
 
 #include "core/math.hpp"
-#include "kernels/device/realign.cuh"
+#include "kernels/device/vector.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
-// A warp puts eight rows of sums, as T, into shared memory of its own. Each row goes out in aligned
-// pieces of 16 bytes; single elements are only what lies before the first and behind the last.
+// A warp puts rows of sums, as T, into shared memory of its own. They go out in words of two
+// elements at aligned addresses, neighbours by neighbouring lanes; single elements are only what of
+// a row begins or ends amid a word. (Pieces of 16 bytes have to be moved into place, which is up to
+// twice as many instructions, and a warp has hardly another one beside it that hides them.)
 template <class Policy, class Epilogue, class T>
 class RowStore {
-    static constexpr int kRows = 8, kPieceBytes = 16, kPiece = kPieceBytes / sizeof(T);
-    static constexpr int kLanes = 32;
-    // Of a row: what four warps have room for, no more than a piece for each lane.
-    static constexpr int kMostBytes = Policy::kStagings * kStagingBytes / (4 * kRows);
-    static_assert(kMostBytes <= kLanes * kPieceBytes);
+    using Word = device::Vector<T, 2>;
+    static constexpr int kLanes = 32, kWordBytes = sizeof(Word);
+    static constexpr int kBytes = Policy::kStagings * kStagingBytes / 4;  // of a warp
+    // A panel: 16 rows, or 8 where they are longer, and no more of them than there is room for.
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
-    static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
+    static constexpr int kPanelRow = kTileBytes < kBytes / 8 ? kTileBytes : kBytes / 8;
+    static constexpr int kRows = 16 * kPanelRow <= kBytes ? 16 : 8, kEightRows = kRows / 8;
     static constexpr int kCols = kPanelRow / sizeof(T);
-    static constexpr int kAcross = (Policy::kBlockN + kCols - 1) / kCols;
-    static constexpr int kPanels = Policy::kSubtiles * 2 * kAcross;
+    static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
+    static constexpr int kPanels = Policy::kSubtiles * 2 / kEightRows * kAcross;
     static_assert(kPanelRow % 128 == 0, "eight pieces are swizzled together");
-    // Lanes for a row, a piece for each; and what each writes of the elements outside of pieces.
-    static constexpr int kRowLanes = kPanelRow <= 128 ? 8 : kPanelRow <= 256 ? 16 : 32;
-    static constexpr int kSingles = divide_up(2 * (kPiece - 1), kRowLanes);
-    static_assert(4 * kRows * kPanelRow <= Policy::kStagings * kStagingBytes);
     using Value = typename Epilogue::Value;
 
    public:
@@ -35,7 +33,7 @@ class RowStore {
     __device__ RowStore(const Params& params, const Epilogue& epilogue, std::uint32_t staging,
                         int row)
         : params_(params), epilogue_(epilogue), row_(row) {
-        panel_ = staging + its_warp() * kRows * kPanelRow;
+        panel_ = staging + its_warp() * kBytes;
     }
 
     template <class Sums>
@@ -45,14 +43,14 @@ class RowStore {
                      batch_offset(args.batch, args.d.batch_stride, work.batch);
 #pragma unroll 1
         for (int panel = 0; panel < kPanels; ++panel) {
-            const int eight = panel / kAcross;  // of the warp's rows: two in each 64 of the tile
+            const int eight = panel / kAcross * kEightRows;  // of the warp's rows: two in each 64
             const int row = work.m + row_ + eight / 2 * kMmaM + its_warp() * 16 + eight % 2 * kRows;
             const int col = work.n + panel % kAcross * kCols;
             const auto rows = static_cast<int>(min(args.m - row, std::int64_t{kRows}));
             const int cols = min(work.n_end - col, kCols);
             if (rows <= 0 || cols <= 0) continue;
             __syncwarp();
-            fill(panel, sums);
+            fill(panel, cols, sums);
             __syncwarp();
             write(d + row * args.d.row_stride + col, rows, cols);
         }
@@ -64,36 +62,38 @@ class RowStore {
     __device__ static int its_lane() { return this_thread() % kLanes; }
     // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.
     __device__ std::uint32_t address(int row, int byte) const {
-        return panel_ + row * kPanelRow + (byte ^ row << 4);
+        return panel_ + row * kPanelRow + (byte ^ row % 8 << 4);
     }
 
     template <class Sums>
-    __device__ __forceinline__ void fill(int panel, const Sums& sums) const {
+    __device__ __forceinline__ void fill(int panel, int cols, const Sums& sums) const {
         const Epilogue epilogue = epilogue_;
 #pragma unroll
-        for (int i = 0; i < kPanels; ++i) {
-            if (i != panel) continue;  // registers have no run-time index
+        for (int i = 0; i < kPanels * kEightRows; ++i) {
+            if (i / kEightRows != panel) continue;  // registers have no run-time index
             constexpr int kEights = kCols / 8, kAll = Policy::kBlockN / 8;
-            const int first = i % kAcross * kEights;
+            const int eight_rows = i / kEightRows / kAcross * kEightRows + i % kEightRows;
+            const int first = i / kEightRows % kAcross * kEights;
 #pragma unroll
             for (int eight = first; eight < first + kEights && eight < kAll; eight += 4) {
+                if ((eight - first) % 8 == 0 && (eight - first) * 8 >= cols) break;
                 T value[4][2];
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
 #pragma unroll
                     for (int e = 0; e < 2; ++e) {
-                        const int sum = 4 * (eight + w) + i / kAcross % 2 * 2 + e;
+                        const int sum = 4 * min(eight + w, kAll - 1) + eight_rows % 2 * 2 + e;
                         value[w][e] = epilogue::round_to<T>(
-                            epilogue(epilogue::widen<Value>(sums[i / kAcross / 2][sum])));
+                            epilogue(epilogue::widen<Value>(sums[eight_rows / 2][sum])));
                     }
                 }
-                put(eight - first, value);
+                put(i % kEightRows * 8, eight - first, value);
             }
         }
     }
 
-    // Four times eight columns: a thread holds two of each.
-    __device__ __forceinline__ void put(int eight, const T (&value)[4][2]) const {
+    // Four times eight columns of eight rows: a thread holds two of each.
+    __device__ __forceinline__ void put(int row, int eight, const T (&value)[4][2]) const {
         if constexpr (sizeof(T) == 2) {
             std::uint32_t words[4];
 #pragma unroll
@@ -101,79 +101,72 @@ class RowStore {
                 alignas(4) const T pair[2] = {value[w][0], value[w][1]};
                 words[w] = reinterpret_cast<const std::uint32_t&>(pair);
             }
-            ptx::store_matrices(address(its_lane() % 8, (eight + its_lane() / 8) * 16), words);
+            const int its_row = row + its_lane() % 8;
+            ptx::store_matrices(address(its_row, (eight + its_lane() / 8) * 16), words);
         } else {
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                ptx::store_shared(address(its_lane() / 4, (eight + w) * 32 + its_lane() % 4 * 8),
-                                  value[w]);
+                const int byte = (eight + w) * 32 + its_lane() % 4 * 8;
+                ptx::store_shared(address(row + its_lane() / 4, byte), value[w]);
             }
         }
     }
 
     // Several rows at a time: what is read of one must not wait until another is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
-        constexpr int kAtOnce = kLanes / kRowLanes, kSteps = kRows / kAtOnce;
-        constexpr int kTogether = Policy::kStoresLittle ? 1 : kSteps < 4 ? kSteps : 4;
-        const int lane = its_lane() % kRowLanes;
+        const std::int64_t stride = params_.args.d.row_stride;
+        const int lane = its_lane();
+        // Every other row begins at the same place of a word, and is so many elements further.
+        const int ahead[] = {elements_ahead(to), elements_ahead(to + stride)};
+        Word* const at[] = {reinterpret_cast<Word*>(to - ahead[0]) + lane,
+                            reinterpret_cast<Word*>(to + stride - ahead[1]) + lane};
+#pragma unroll 1
+        for (int first = 0; first * 2 < cols; first += kLanes) {
+            bool is_whole[2];
 #pragma unroll
-        for (int step = 0; step < kSteps; step += kTogether) {
-            device::Words<4> low[kTogether], high[kTogether];
-            T single[kTogether][kSingles];
-            const auto row_of = [&](int i) {
-                return (step + i) * kAtOnce + its_lane() / kRowLanes;
-            };
-            const auto place = [&](int i) { return to + row_of(i) * params_.args.d.row_stride; };
-#pragma unroll
-            for (int i = 0; i < kTogether; ++i) {
-                const Row row(place(i), cols, lane);
-                const int piece = row.has_piece ? lane : 0;
-                low[i] = load_piece(row_of(i), piece);
-                high[i] = load_piece(row_of(i), piece + (row.ahead != 0));
-#pragma unroll
-                for (int j = 0; j < kSingles; ++j) {
-                    const int col = row.single(lane + j * kRowLanes);
-                    single[i][j] = load_element(row_of(i), col < cols ? col : 0);
-                }
+            for (int i = 0; i < 2; ++i) {
+                const int col = (first + lane) * 2 - ahead[i];
+                is_whole[i] = static_cast<unsigned>(col) < static_cast<unsigned>(cols - 1);
             }
+            Word* next[] = {at[0] + first, at[1] + first};
 #pragma unroll
-            for (int i = 0; i < kTogether; ++i) {
-                T* const d = place(i);
-                const Row row(d, cols, lane);
-                if (row_of(i) >= rows) break;
-                if (row.has_piece) {
-                    *reinterpret_cast<device::Words<4>*>(d + row.head + lane * kPiece) =
-                        device::realign<sizeof(T)>(low[i], high[i], row.ahead);
-                }
-#pragma unroll
-                for (int j = 0; j < kSingles; ++j) {
-                    const int col = row.single(lane + j * kRowLanes);
-                    if (col < cols) d[col] = single[i][j];
-                }
+            for (int row = 0; row < kRows; ++row) {
+                const Word word = moved(row, first + lane, ahead[row % 2]);
+                if (row < rows && is_whole[row % 2]) *next[row % 2] = word;
+                next[row % 2] += stride;
             }
         }
+        // A lane for the begin of each row, and one for its end.
+        const int row = lane % 16, col = lane < 16 ? 0 : cols - 1;
+        T* const d = to + row * stride;
+        const bool is_single =
+            (lane < 16 ? elements_ahead(d) : (elements_ahead(d) + cols) % 2) != 0;
+        if (row < min(rows, kRows) && is_single) d[col] = load<T>(row, col);
     }
 
-    // How a row of D lies, and what a lane writes of it: a piece, and elements outside of pieces.
-    struct Row {
-        unsigned ahead;  // bytes before the first piece
-        int head;        // elements
-        int pieces;
-        bool has_piece;
-
-        __device__ Row(const T* d, int cols, int lane)
-            : ahead(static_cast<unsigned>(-reinterpret_cast<std::uintptr_t>(d)) % kPieceBytes),
-              head(ahead / sizeof(T)),
-              pieces(max(cols - head, 0) / kPiece),
-              has_piece(lane < pieces) {}
-        __device__ int single(int i) const { return i < head ? i : i + pieces * kPiece; }
-    };
-
-    __device__ __forceinline__ device::Words<4> load_piece(int row, int piece) const {
-        return ptx::load_shared<device::Words<4>>(address(row, piece * kPieceBytes));
+    // Of the word in which a row begins.
+    __device__ static int elements_ahead(const T* d) {
+        return static_cast<int>(reinterpret_cast<std::uintptr_t>(d) / sizeof(T) % 2);
     }
-    __device__ __forceinline__ T load_element(int row, int col) const {
-        return ptx::load_shared<T>(address(row, col * static_cast<int>(sizeof(T))));
+    // The same place as address(), worked out in one instruction: the panel is aligned.
+    template <class Unit>
+    __device__ __forceinline__ Unit load(int row, int index) const {
+        const std::uint32_t place = panel_ + index * static_cast<int>(sizeof(Unit));
+        return ptx::load_shared<Unit>((place ^ row % 8 << 4) + row * kPanelRow);
+    }
+    // A word of a row that is so many elements ahead in D, 0 or 1. (The first of a row that is
+    // ahead is not whole.)
+    __device__ __forceinline__ Word moved(int row, int word, int ahead) const {
+        const Word its = load<Word>(row, word);
+        const T before = load<T>(row, max(2 * word - 1, 0));
+        if constexpr (sizeof(T) == 2) {
+            const std::uint32_t bits =
+                __byte_perm(reinterpret_cast<const std::uint16_t&>(before),
+                            reinterpret_cast<const std::uint32_t&>(its), ahead ? 0x5410 : 0x7654);
+            return reinterpret_cast<const Word&>(bits);
+        } else {
+            return {ahead ? before : its.element[0], ahead ? its.element[0] : its.element[1]};
+        }
     }
 
     const Params& params_;
