@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/math.hpp"
-#include "kernels/device/vector.cuh"
+#include "kernels/device/realign.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
@@ -15,8 +15,8 @@ namespace tcgemm::sm90_wgmma {
 // twice as many instructions, and a warp has hardly another one beside it that hides them.)
 template <class Policy, class Epilogue, class T>
 class RowStore {
-    using Word = device::Vector<T, 2>;
-    static constexpr int kLanes = 32, kWordBytes = sizeof(Word);
+    using Word = device::Words<sizeof(T) / 2>;  // two elements
+    static constexpr int kLanes = 32;
     static constexpr int kBytes = Policy::kStagings * kStagingBytes / 4;  // of a warp
     // A panel: 16 rows, or 8 where they are longer, and no more of them than there is room for.
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
@@ -61,8 +61,9 @@ class RowStore {
     __device__ static int its_warp() { return thread_in_warpgroup() / kLanes; }
     __device__ static int its_lane() { return this_thread() % kLanes; }
     // The place of a byte of a row. Rows begin in the same bank, and so their pieces are swizzled.
+    // (In this order one instruction for a row: the panel is aligned to the pieces of a row.)
     __device__ std::uint32_t address(int row, int byte) const {
-        return panel_ + row * kPanelRow + (byte ^ row % 8 << 4);
+        return ((panel_ + byte) ^ row % 8 << 4) + row * kPanelRow;
     }
 
     template <class Sums>
@@ -148,25 +149,15 @@ class RowStore {
     __device__ static int elements_ahead(const T* d) {
         return static_cast<int>(reinterpret_cast<std::uintptr_t>(d) / sizeof(T) % 2);
     }
-    // The same place as address(), worked out in one instruction: the panel is aligned.
     template <class Unit>
     __device__ __forceinline__ Unit load(int row, int index) const {
-        const std::uint32_t place = panel_ + index * static_cast<int>(sizeof(Unit));
-        return ptx::load_shared<Unit>((place ^ row % 8 << 4) + row * kPanelRow);
+        return ptx::load_shared<Unit>(address(row, index * static_cast<int>(sizeof(Unit))));
     }
     // A word of a row that is so many elements ahead in D, 0 or 1. (The first of a row that is
     // ahead is not whole.)
     __device__ __forceinline__ Word moved(int row, int word, int ahead) const {
-        const Word its = load<Word>(row, word);
-        const T before = load<T>(row, max(2 * word - 1, 0));
-        if constexpr (sizeof(T) == 2) {
-            const std::uint32_t bits =
-                __byte_perm(reinterpret_cast<const std::uint16_t&>(before),
-                            reinterpret_cast<const std::uint32_t&>(its), ahead ? 0x5410 : 0x7654);
-            return reinterpret_cast<const Word&>(bits);
-        } else {
-            return {ahead ? before : its.element[0], ahead ? its.element[0] : its.element[1]};
-        }
+        return device::realign<sizeof(T)>(load<Word>(row, max(word - ahead, 0)),
+                                          load<Word>(row, word), ahead * sizeof(T));
     }
 
     const Params& params_;
