@@ -1,11 +1,11 @@
-"""The 16-bit kernels of sm90_wgmma, each forced: every edge of a tile, every way to store D."""
+"""The kernels of sm90_wgmma, each forced: every edge of a tile, every way to add C and store D."""
 
 import itertools
 
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, families, round_to
+from harness import COL, MODES, Lab, Layout, data, families, forced, round_to
 
 pytestmark = pytest.mark.gpu
 FAMILY = "sm90_wgmma"
@@ -16,6 +16,17 @@ KERNELS = [
     if kernel["name"].startswith((f"{FAMILY}_f16_", f"{FAMILY}_bf16_"))
 ] or [{"name": "none in this build", "tile": "1x1x1"}]
 ODD, STEP = Layout(pad=1, offset=1), Layout(step=2)
+OTHER_MODES = {
+    "e4m3_promoted": "fp8_e4m3",
+    "e4m3_fast": "fp8_e4m3_fast",
+    "e5m2_promoted": "fp8_e5m2",
+    "tf32": "tf32",
+    "i8": "int8",
+    "f32_halves": "fp32",
+}
+other_kernel = forced.kernels(
+    lambda name: name.removeprefix(f"{FAMILY}_").startswith(tuple(OTHER_MODES))
+)
 
 
 @pytest.fixture(params=KERNELS, ids=lambda kernel: kernel["name"])
@@ -33,14 +44,19 @@ def mode_of(kernel):
 
 
 def check(kernel, m, n, k, **how):
-    mode = mode_of(kernel)
+    check_product(kernel["name"], mode_of(kernel), m, n, k, **how)
+
+
+def check_product(name, mode, m, n, k, batch=(), **how):
     rng = np.random.default_rng(m * n + k)
-    a, b = data.integers(rng, mode, (m, k), (k, n))
+    a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
     c = None
     if "beta" in how:
-        c = round_to(rng.integers(-8, 8, (m, n)), how.get("out_dtype", mode.default_output))
+        c = round_to(rng.integers(-8, 8, (*batch, m, n)), how.get("out_dtype", mode.default_output))
+        if how.get("layouts", {}).get("c", Layout()).broadcast_batch:
+            c[:] = c[0]
     done = Lab(tcgemm, FAMILY).check(mode, a, b, c, expect="exact", **how)
-    assert done.kernel == kernel["name"]
+    assert done.kernel == name
 
 
 def around(extent):
@@ -78,3 +94,33 @@ def test_long_k(kernel):
     for m, n, k in ((64, 64, 20_000), (200, 200, 9_001), (500, 130, 5_000)):
         for _ in range(2):
             check(kernel, m, n, k)
+
+
+def check_c(name, mode):
+    """Through the ring or not, as C and D lie, of blocks that go through many tiles or have one."""
+    tile = next(kernel["tile"] for kernel in tcgemm.kernels() if kernel["name"] == name)
+    rows, columns, block_k = map(int, tile.split("x"))
+    many = 11 * rows + 5, 13 * columns + 16
+    for out_dtype in {mode.default_output, *mode.outputs} & {"float32", "float16", "int32"}:
+        how = {"alpha": 2, "beta": -1, "out_dtype": out_dtype}
+        for c, out in ((Layout(), Layout()), (Layout(), ODD), (ODD, Layout()), (ODD, ODD)):
+            check_product(name, mode, *many, block_k + 8, layouts={"c": c, "out": out}, **how)
+        for m, n, k in (
+            (*many, 5 * block_k),
+            (rows, 2 * columns, block_k),
+            (7, 200, 9),
+            (40, 1000, 300),
+        ):
+            for of_both in (Layout(), COL):
+                check_product(name, mode, m, n, k, layouts={"c": of_both, "out": of_both}, **how)
+        one_c = {"c": Layout(broadcast_batch=True)}
+        check_product(name, mode, rows + 8, columns, 2 * block_k, batch=(3,), layouts=one_c, **how)
+
+
+def test_each_c(kernel):
+    check_c(kernel["name"], mode_of(kernel))
+
+
+def test_each_c_of_other_modes(other_kernel):
+    words = other_kernel.removeprefix(f"{FAMILY}_")
+    check_c(other_kernel, MODES[next(m for w, m in OTHER_MODES.items() if words.startswith(w))])
