@@ -97,7 +97,7 @@ def test_long_k(kernel):
 
 
 def check_c(name, mode):
-    """Through the ring or not, as C and D lie, of blocks that go through many tiles or have one."""
+    """As C and D lie, of blocks that go through many tiles or have one."""
     tile = next(kernel["tile"] for kernel in tcgemm.kernels() if kernel["name"] == name)
     rows, columns, block_k = map(int, tile.split("x"))
     many = 11 * rows + 5, 13 * columns + 16
