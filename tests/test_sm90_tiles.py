@@ -5,18 +5,18 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, families, forced, round_to
+from harness import COL, MODES, Lab, Layout, data, forced, round_to
 
 pytestmark = pytest.mark.gpu
 FAMILY = "sm90_wgmma"
-MODES_OF = {"f16": "fp16", "bf16": "bf16"}
-KERNELS = [
-    kernel
-    for kernel in tcgemm.kernels()
-    if kernel["name"].startswith((f"{FAMILY}_f16_", f"{FAMILY}_bf16_"))
-] or [{"name": "none in this build", "tile": "1x1x1"}]
 ODD, STEP = Layout(pad=1, offset=1), Layout(step=2)
-OTHER_MODES = {
+# By what follows the family in a kernel's name.
+MODES_OF = {
+    "f16_promoted": "fp16_promoted",
+    "f16_acc16": "fp16_accumulate_fp16",
+    "f16": "fp16",
+    "bf16_promoted": "bf16_promoted",
+    "bf16": "bf16",
     "e4m3_promoted": "fp8_e4m3",
     "e4m3_fast": "fp8_e4m3_fast",
     "e5m2_promoted": "fp8_e5m2",
@@ -24,30 +24,29 @@ OTHER_MODES = {
     "i8": "int8",
     "f32_halves": "fp32",
 }
-other_kernel = forced.kernels(
-    lambda name: name.removeprefix(f"{FAMILY}_").startswith(tuple(OTHER_MODES))
-)
 
 
-@pytest.fixture(params=KERNELS, ids=lambda kernel: kernel["name"])
-def kernel(request, monkeypatch):
-    if FAMILY not in families.runnable():
-        pytest.skip("no Hopper GPU")
-    monkeypatch.setenv("TCGEMM_FORCE_KERNEL", request.param["name"])
-    return request.param
+def kernels(*begins):
+    begins = tuple(f"{FAMILY}_{begin}_" for begin in begins)
+    return forced.kernels(lambda name: name.startswith(begins))
+
+
+kernel = kernels("f16", "bf16")
+kernel_of_any_mode = kernels(*MODES_OF)
 
 
 def mode_of(kernel):
-    words = kernel["name"].removeprefix(f"{FAMILY}_").split("_")
-    how = {"promoted": "_promoted", "acc16": "_accumulate_fp16"}.get(words[1], "")
-    return MODES[MODES_OF[words[0]] + how]
+    name = kernel.removeprefix(f"{FAMILY}_")
+    return MODES[next(mode for begin, mode in MODES_OF.items() if name.startswith(begin))]
 
 
-def check(kernel, m, n, k, **how):
-    check_product(kernel["name"], mode_of(kernel), m, n, k, **how)
+def tile_of(kernel):
+    tile = next(each["tile"] for each in tcgemm.kernels() if each["name"] == kernel)
+    return map(int, tile.split("x"))
 
 
-def check_product(name, mode, m, n, k, batch=(), **how):
+def check(kernel, m, n, k, batch=(), **how):
+    mode = mode_of(kernel)
     rng = np.random.default_rng(m * n + k)
     a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
     c = None
@@ -56,7 +55,7 @@ def check_product(name, mode, m, n, k, batch=(), **how):
         if how.get("layouts", {}).get("c", Layout()).broadcast_batch:
             c[:] = c[0]
     done = Lab(tcgemm, FAMILY).check(mode, a, b, c, expect="exact", **how)
-    assert done.kernel == name
+    assert done.kernel == kernel
 
 
 def around(extent):
@@ -65,7 +64,7 @@ def around(extent):
 
 def test_each_edge_of_a_tile(kernel):
     """Rows and columns below, at and above a tile's, by boxes and where rows begin anywhere."""
-    rows, columns, _ = map(int, kernel["tile"].split("x"))
+    rows, columns, _ = tile_of(kernel)
     for m, n in itertools.product((1, *around(64), *around(rows)), (*around(columns), 2 * columns)):
         for layout in (Layout(), ODD):
             check(kernel, m, n, 72, layouts={"out": layout})
@@ -73,7 +72,7 @@ def test_each_edge_of_a_tile(kernel):
 
 def test_each_width_of_a_tile(kernel):
     """Narrowed tiles: from one width to the next."""
-    rows, columns, _ = map(int, kernel["tile"].split("x"))
+    rows, columns, _ = tile_of(kernel)
     for n in range(8, columns + 8, 8):
         check(kernel, rows, n, 136)
 
@@ -81,7 +80,7 @@ def test_each_width_of_a_tile(kernel):
 @pytest.mark.parametrize("out", [Layout(), ODD, COL, STEP], ids=["rows", "odd", "columns", "step"])
 def test_each_store(kernel, out):
     """D by boxes, rows and elements, with and without C, in each dtype."""
-    rows, columns, _ = map(int, kernel["tile"].split("x"))
+    rows, columns, _ = tile_of(kernel)
     for out_dtype in ("float32", "float16", "bfloat16"):
         for how in ({}, {"beta": -1, "alpha": 2}):
             for m, n in ((rows + 3, columns + 9), (2 * rows, 2 * columns)):
@@ -96,15 +95,15 @@ def test_long_k(kernel):
             check(kernel, m, n, k)
 
 
-def check_c(name, mode):
+def test_each_c(kernel_of_any_mode):
     """As C and D lie, of blocks that go through many tiles or have one."""
-    tile = next(kernel["tile"] for kernel in tcgemm.kernels() if kernel["name"] == name)
-    rows, columns, block_k = map(int, tile.split("x"))
+    kernel, mode = kernel_of_any_mode, mode_of(kernel_of_any_mode)
+    rows, columns, block_k = tile_of(kernel)
     many = 11 * rows + 5, 13 * columns + 16
     for out_dtype in {mode.default_output, *mode.outputs} & {"float32", "float16", "int32"}:
         how = {"alpha": 2, "beta": -1, "out_dtype": out_dtype}
         for c, out in ((Layout(), Layout()), (Layout(), ODD), (ODD, Layout()), (ODD, ODD)):
-            check_product(name, mode, *many, block_k + 8, layouts={"c": c, "out": out}, **how)
+            check(kernel, *many, block_k + 8, layouts={"c": c, "out": out}, **how)
         for m, n, k in (
             (*many, 5 * block_k),
             (rows, 2 * columns, block_k),
@@ -112,15 +111,6 @@ def check_c(name, mode):
             (40, 1000, 300),
         ):
             for of_both in (Layout(), COL):
-                check_product(name, mode, m, n, k, layouts={"c": of_both, "out": of_both}, **how)
+                check(kernel, m, n, k, layouts={"c": of_both, "out": of_both}, **how)
         one_c = {"c": Layout(broadcast_batch=True)}
-        check_product(name, mode, rows + 8, columns, 2 * block_k, batch=(3,), layouts=one_c, **how)
-
-
-def test_each_c(kernel):
-    check_c(kernel["name"], mode_of(kernel))
-
-
-def test_each_c_of_other_modes(other_kernel):
-    words = other_kernel.removeprefix(f"{FAMILY}_")
-    check_c(other_kernel, MODES[next(m for w, m in OTHER_MODES.items() if words.startswith(w))])
+        check(kernel, rows + 8, columns, 2 * block_k, batch=(3,), layouts=one_c, **how)
