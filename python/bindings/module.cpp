@@ -6,6 +6,7 @@
 #include "device_array.hpp"
 #include "elements.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "probe.hpp"
 #include "tcgemm/tcgemm.hpp"
 
@@ -170,7 +171,7 @@ void release_unused(std::optional<int> device) {
     } else if (!device) {
         return;
     }
-    const py::gil_scoped_release no_gil;
+    const ReleasedGil no_gil;
     release_unused_memory(device.value_or(0));
 }
 

@@ -3,7 +3,9 @@
 #include <optional>
 
 #include "errors.hpp"
+#include "gil.hpp"
 #include "staging.hpp"
+#include "tcgemm/environment.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -99,16 +101,17 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         operands.allocate_out(statement.out_dtype, statement.shape.out_ndim, statement.shape.out);
     }
     if (operands.compute_device().is_cpu()) {
-        const py::gil_scoped_release no_gil;
+        const HeldEnvironment environment;  // os.environ is written with the GIL alone
+        const ReleasedGil no_gil;
         plan.run(pointers_of(operands, statement), scalars);
     } else if (operands.staged()) {
         operands.wait_for_frameworks();
-        const py::gil_scoped_release no_gil;
+        const ReleasedGil no_gil;
         run_staged(operands, statement, plan, scalars, workspace);
     } else {
         operands.wait_for_frameworks();
         {
-            const py::gil_scoped_release no_gil;
+            const ReleasedGil no_gil;
             launch(plan, pointers_of(operands, statement), scalars, operands.stream(), workspace);
             if (operands.synchronous()) operands.stream().synchronize();
         }

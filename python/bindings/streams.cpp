@@ -11,6 +11,7 @@
 
 #include "array_view.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::python {
@@ -123,7 +124,7 @@ StreamView service_stream(Device device) {
 BorrowedStream::BorrowedStream(Device device) : stream_(take_stream(device)) {}
 
 BorrowedStream::~BorrowedStream() {
-    const py::gil_scoped_release no_gil;  // what the stream waits for may need it
+    const ReleasedGil no_gil;  // what the stream waits for may need it
     try {
         stream_.view().synchronize();  // after an error the stream may still read host arrays
         const std::lock_guard<std::mutex> lock(pool().mutex);

@@ -4,6 +4,7 @@
 #include "tcgemm/buffer.hpp"
 #include "tcgemm/device.hpp"
 #include "tcgemm/dtype.hpp"
+#include "tcgemm/environment.hpp"
 #include "tcgemm/epilogue.hpp"
 #include "tcgemm/error.hpp"
 #include "tcgemm/plan.hpp"

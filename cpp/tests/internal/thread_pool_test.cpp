@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "../check.hpp"
+#include "tcgemm/environment.hpp"
 #include "tcgemm/error.hpp"
 
 using namespace tcgemm::host;
@@ -124,10 +125,29 @@ TEST(the_number_of_threads_is_the_variable_or_the_affinity) {
 
     setenv("TCGEMM_NUM_THREADS", "7", 1);
     CHECK_EQ(usable_threads(), 7);
-    for (const char* wrong : {"0", "-1", "two", "3 threads", "1025", "99999999999999999999"}) {
+    for (const char* wrong : {"0", "-1", "two", " 3", "+3", "3 threads", "1025", "99999999999999999999"}) {
         setenv("TCGEMM_NUM_THREADS", wrong, 1);
         CHECK_THROWS(tcgemm::InvalidArgument, usable_threads(), wrong);
     }
+    unsetenv("TCGEMM_NUM_THREADS");
+}
+
+TEST(what_a_thread_holds_of_the_environment_does_not_change) {
+    setenv("TCGEMM_NUM_THREADS", "7", 1);
+    {
+        const tcgemm::HeldEnvironment held;
+        setenv("TCGEMM_NUM_THREADS", "3", 1);
+        CHECK_EQ(usable_threads(), 7);
+        {
+            const tcgemm::HeldEnvironment inner;
+            CHECK_EQ(usable_threads(), 3);
+        }
+        CHECK_EQ(usable_threads(), 7);
+        int of_another = 0;
+        std::thread([&] { of_another = usable_threads(); }).join();
+        CHECK_EQ(of_another, 3);
+    }
+    CHECK_EQ(usable_threads(), 3);
     unsetenv("TCGEMM_NUM_THREADS");
 }
 

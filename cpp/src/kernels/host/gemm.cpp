@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/environment.hpp"
 #include "core/floating_point.hpp"
 #include "core/math.hpp"
 #include "kernels/host/thread_pool.hpp"
@@ -284,7 +285,7 @@ const std::vector<const InstructionSet*>& usable_instruction_sets() {
 
 const InstructionSet& chosen_instruction_set() {
     const auto& sets = usable_instruction_sets();
-    const char* wanted = std::getenv("TCGEMM_HOST_ISA");
+    const char* wanted = run_variable(kHostIsa);
     if (wanted == nullptr || *wanted == '\0') return *sets[0];
     std::string names;
     for (const InstructionSet* set : sets) {

@@ -4,13 +4,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <charconv>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "core/cpu_count.hpp"
+#include "core/environment.hpp"
 #include "tcgemm/error.hpp"
 
 namespace tcgemm::host {
@@ -21,16 +23,17 @@ constexpr int kMaxThreads = 1024;
 }  // namespace
 
 int usable_threads() {
-    const char* text = std::getenv("TCGEMM_NUM_THREADS");
+    const char* text = run_variable(kNumThreads);
     if (text == nullptr || *text == '\0') return std::min(usable_cpus(), kMaxThreads);
-    char* end = nullptr;
-    const long count = std::strtol(text, &end, 10);
-    if (*end != '\0' || count < 1 || count > kMaxThreads) {
+    int count = 0;
+    const char* const end = text + std::strlen(text);
+    const auto [behind, error] = std::from_chars(text, end, count);
+    if (error != std::errc() || behind != end || count < 1 || count > kMaxThreads) {
         throw InvalidArgument("TCGEMM_NUM_THREADS=\"" + std::string(text) +
                               "\": a whole number from 1 to " + std::to_string(kMaxThreads) +
                               " is required; unset it to use every CPU of the process");
     }
-    return static_cast<int>(count);
+    return count;
 }
 
 ThreadPool& ThreadPool::instance() {
