@@ -76,7 +76,7 @@ def test_float64_of_jax_is_never_narrowed_in_silence(place):
 OUT_DTYPES = {
     "float16": ["float16", "half", np.float16, np.dtype(np.float16)],
     "bfloat16": ["bfloat16"],
-    "float32": ["float32", "f4", np.float32],
+    "float32": ["float32", "f4", np.float32, np.str_("float32")],
     "float64": ["float64", float, np.float64],
 }
 for _name, _spellings in OUT_DTYPES.items():
@@ -251,6 +251,8 @@ def test_numpy_views_of_every_kind():
     masked = np.ma.masked_array(np.eye(4, dtype=np.float32), mask=True)
     with pytest.raises(tcgemm.DTypeError, match=r"mask.*a.filled\(0\)"):
         tcgemm.matmul(masked, masked)
+    with pytest.raises(tcgemm.DTypeError, match=r"mask.*; pass an out without a mask"):
+        tcgemm.matmul(masked.data, masked.data, out=masked)
 
 
 def test_equal_calls_heed_what_changed_between_them(monkeypatch):

@@ -442,3 +442,76 @@ def test_p02_fork_after_use():
 
 def test_p02_fork_after_use_on_the_cpu():
     python(FORK + "\n    check()\n    in_child(check)\n    check()", TCGEMM_DEVICE="cpu")
+
+
+def test_threads_multiply_while_the_environment_grows():
+    """os.environ moves the environment: who reads it meanwhile reads freed memory."""
+    script = """
+        import os, threading
+        import numpy as np
+        import tcgemm
+
+        a = np.ones((16, 16), np.float32)
+        done = threading.Event()
+
+        def multiply():
+            while not done.is_set():
+                tcgemm.matmul(a, a)
+
+        threads = [threading.Thread(target=multiply) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(5000):
+            os.environ[f"GROWS_{i}"] = "v"
+        done.set()
+        for thread in threads:
+            thread.join()
+    """
+    python(script, TCGEMM_DEVICE="cpu")
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_process_may_end_while_a_thread_multiplies(status):
+    script = f"""
+        import sys, threading, time
+        import numpy as np
+        import tcgemm
+
+        a = np.ones((8, 8), np.float32)
+        begun = threading.Event()
+
+        def multiply():
+            while True:
+                tcgemm.matmul(a, a)
+                begun.set()
+
+        threading.Thread(target=multiply, daemon=True).start()
+        begun.wait()
+        time.sleep(0.1)
+        sys.exit({status})
+    """
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            env={**os.environ, "TCGEMM_DEVICE": "cpu"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (status, "")
+
+
+def test_numbers_that_only_ml_dtypes_has_are_numbers():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    for dtype in (ml_dtypes.float8_e4m3b11fnuz, ml_dtypes.int4):
+        with pytest.raises(tcgemm.DTypeError, match=r"a.astype\(numpy.float32\)"):
+            tcgemm.matmul(A.astype(dtype), B)
+
+
+def test_a_mixed_product_is_told_a_precision_that_takes_it():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    a, b = A.astype(ml_dtypes.float8_e4m3fn), B.astype(ml_dtypes.bfloat16)
+    with pytest.raises(tcgemm.DTypeError, match="name fp16, or cast it"):
+        tcgemm.matmul(a, b, precision="bf16")
+    assert tcgemm.matmul(a, b, precision="fp16").shape == (3, 5)

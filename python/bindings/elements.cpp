@@ -22,12 +22,6 @@ std::string cast_call(const TypeInfo& type, const char* operand, const char* dty
     }
 }
 
-// What to pass instead: `converted`, but for `out`, where the result would be in the conversion
-// only.
-std::string instead(const char* operand, const std::string& converted, const std::string& out) {
-    return "; pass " + (operand == std::string("out") ? "an out " + out : converted);
-}
-
 std::string dlpack_dtype_name(DLDataType dtype) {
     const std::string bits = std::to_string(dtype.bits);
     switch (dtype.code) {
@@ -229,7 +223,9 @@ void set_dtype(ArrayView& view, const py::dtype& dtype, const TypeInfo& type, co
     }
     const std::optional<DType> known = dtype_named(shown(dtype.attr("name")));
     if (!known) {  // by str(): in the names of strings are their bits, as in "str32"
-        const bool of_numbers = std::string("SUVMm").find(kind) == std::string::npos;
+        // Numbers of ml_dtypes are of kind V, as what is void.
+        const bool is_void = dtype.attr("type").is(py::module_::import("numpy").attr("void"));
+        const bool of_numbers = !is_void && std::string("SUMm").find(kind) == std::string::npos;
         refuse_dtype(shown(dtype), type, operand, of_numbers);
     }
     Py_XSETREF(registered[static_cast<std::size_t>(*known)], py::object(dtype).release().ptr());

@@ -84,4 +84,8 @@ std::string shown(py::handle value) {
             static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
 }
 
+std::string instead(const char* operand, const std::string& converted, const std::string& out) {
+    return "; pass " + (operand == std::string("out") ? "an out " + out : converted);
+}
+
 }  // namespace tcgemm::python

@@ -22,4 +22,8 @@ inline pybind11::object checked(PyObject* made) {
 // about it can be made.
 std::string shown(pybind11::handle value);
 
+// The end of a message: what to pass instead: `converted`, but for `out`, where the result would be
+// in the conversion only.
+std::string instead(const char* operand, const std::string& converted, const std::string& out);
+
 }  // namespace tcgemm::python

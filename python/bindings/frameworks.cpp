@@ -67,7 +67,7 @@ bool trusts_exchange_api(Framework framework, const std::string& name) {
         fix = ", which has no memory while JAX traces; call tcgemm outside jit, grad and vmap";
     } else if (py::hasattr(array, "toarray")) {  // SciPy's and CuPy's, which asarray() would wrap
         fix = ", a sparse matrix; pass " + std::string(operand) + ".toarray()";
-    } else if (framework == Framework::other) {
+    } else if (framework == Framework::other && operand != std::string("out")) {
         fix += std::string(" (numpy.asarray(") + operand + ") makes one of a list or a buffer)";
     }
     throw DTypeError(std::string(operand) + " is a " + name + fix);
@@ -83,9 +83,9 @@ TypeInfo inspect(py::handle array, const char* operand) {
             not_an_array(array, operand, info.name, Framework::other);
         }
         if (is_masked(array)) {
-            throw DTypeError(std::string(operand) +
-                             " is a masked array, whose mask would be ignored" + "; pass " +
-                             operand + ".filled(0)");
+            throw DTypeError(
+                std::string(operand) + " is a masked array, whose mask would be ignored" +
+                instead(operand, std::string(operand) + ".filled(0)", "without a mask"));
         }
         info.protocol = Protocol::numpy;
     } else if (info.framework == Framework::cupy && is_cupy_ndarray(type)) {

@@ -111,9 +111,10 @@ DType resolve_compute_dtype(GemmProblem& p) {
         const bool keeps_fp8 = is_fp8(p.precision) || p.precision == Precision::automatic ||
                                p.precision == Precision::fp16;
         if (is_fp8(dtype) && !keeps_fp8) {
+            const bool both = is_fp8(p.a.dtype) && is_fp8(p.b.dtype);
             throw DTypeError(std::string("operand ") + operand + " is " + name(dtype) +
-                             ", which precision " + name(p.precision) +
-                             " does not take; name an FP8 precision or fp16, or cast it");
+                             ", which precision " + name(p.precision) + " does not take; name " +
+                             (both ? "an FP8 precision or " : "") + "fp16, or cast it");
         }
     }
     switch (p.precision) {
