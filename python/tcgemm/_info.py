@@ -33,6 +33,7 @@ _CARDS = {
     (9, 0): _Card(227 << 10, 132, 50 << 20, 1980, 4800),
 }
 
+KNOWN_GPUS = frozenset(_CARDS)  # compute capabilities
 OLDEST_GPU = min(_CARDS)  # the first with tensor cores
 TOO_OLD = f"the oldest GPU that tcgemm has kernels for is sm_{OLDEST_GPU[0]}{OLDEST_GPU[1]}"
 

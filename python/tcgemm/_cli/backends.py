@@ -392,7 +392,9 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
         if not re.fullmatch(r"cuda:(0|[1-9][0-9]*)", device):
             raise UsageError(f"{asked}: expected cpu, cuda or cuda:N")
         if int(device[5:]) >= gpus:
-            raise UsageError(f"{asked}: this machine has {gpus} usable GPUs")
+            why = tcgemm.cuda_unavailable_reason()
+            because = f" ({why})" if why else ""
+            raise UsageError(f"{asked}: this machine has {gpus} usable GPUs{because}")
     os.environ["TCGEMM_DEVICE"] = device  # where arrays in the CPU's memory are computed
     if framework == "torch":
         return TorchBackend(device)

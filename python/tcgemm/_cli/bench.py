@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import sys
 from typing import Any
 
 import tcgemm
@@ -30,6 +31,8 @@ from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import UsageError, progress, read_results
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
+_CPU_RATE = 5e10  # operations a second of a thread, about, in float32
+_LONG_MINUTES = 10
 # What is shown of a row that ran.
 _SHOWN = {"kernel", "ours", "peers", "peers_refused", "error_over_bound", "kept"}
 
@@ -110,6 +113,7 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(f"--seconds {arguments.seconds}: expected a finite number above 0")
     suite = _suite(arguments)
     backend = choose(arguments.framework, arguments.device)
+    _warn_of_time(suite, backend)
     pool = Pool(backend)
     report: dict[str, Any] = {
         "suite": suite.name,
@@ -130,6 +134,21 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
             if arguments.json:
                 _write(report, arguments.json)
     return report
+
+
+def _warn_of_time(suite: Suite, backend: Backend) -> None:
+    """Suites for a GPU take a CPU hours."""
+    if backend.on_gpu:
+        return
+    operations = sum(2.0 * case.m * case.n * case.k * case.batch for case in suite.cases)
+    # A warm-up and five rounds at least, of ours and a peer.
+    minutes = 12 * operations / (_CPU_RATE * machine.cpu_count()) / 60
+    if minutes > _LONG_MINUTES:
+        print(
+            f"suite {suite.name} is for a GPU: this CPU needs some {minutes:,.0f} minutes for it "
+            "(--suite cpu or quick are for CPUs)",
+            file=sys.stderr,
+        )
 
 
 def _suite(arguments: argparse.Namespace) -> Suite:

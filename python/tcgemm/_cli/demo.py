@@ -59,11 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     backends = [chosen]
     if chosen.on_gpu and arguments.framework is None:
         backends.append(NumpyBackend())
+    size = arguments.size
+    odd = _ODD if size is None else (max(size - 1, 1), size + 3, size + 1)
     tasks = [
         (backend, name, mode, shape)
         for backend in backends
         for name, mode in MODES.items()
-        for shape in (None, _ODD)
+        for shape in (None, odd)
         if backend.has_dtype(mode.dtype) and (shape is None or name in ("fp32", "fp16"))
     ]
     heading("tcgemm demo: D = A B in every mode, checked against FP64")
@@ -73,17 +75,20 @@ def run(arguments: argparse.Namespace) -> int:
     with progress(len(tasks)) as bar:
         for backend, name, mode, shape in tasks:
             bar.step(f"{name}, {backend.name} arrays")
-            if shape is None and arguments.size is not None:
-                shape = (arguments.size,) * 3
+            if shape is None and size is not None:
+                shape = (size,) * 3
             try:
                 outcomes.append(multiply(backend, name, mode, shape))
             except (tcgemm.TcgemmError, RuntimeError, MemoryError) as error:
                 failures.append(f"{name} ({backend.name}): {type(error).__name__}: {error}")
     _print(outcomes, backends)
     for backend in backends:
+        missing: dict[str, list[str]] = {}
         for name, mode in MODES.items():
             if not backend.has_dtype(mode.dtype):
-                print(f"\nnot run: {name}: {backend.missing(mode.dtype)}")
+                missing.setdefault(backend.missing(mode.dtype), []).append(name)
+        for why, names in missing.items():
+            print(f"\nnot run: {', '.join(names)}: {why}")
     return _verdict(outcomes, failures)
 
 

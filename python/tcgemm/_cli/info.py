@@ -14,7 +14,7 @@ from tcgemm._cli import machine
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
 from tcgemm._cli.report import BAD, Table, UsageError, heading
-from tcgemm._info import OLDEST_GPU, TOO_OLD
+from tcgemm._info import KNOWN_GPUS, OLDEST_GPU, TOO_OLD
 
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
 # M, N, K of the products that `--arch` chooses kernels for: small, large, odd, few rows, long K.
@@ -85,6 +85,8 @@ def _print_choices(cc: tuple[int, int], sm_count: int | None) -> None:
         mode = [rows[0][key] for key in ("precision", "accumulate", "operands", "out")]
         table.add(*mode, *(row["kernel"] or "-" for row in rows))
     table.print()
+    if cc not in KNOWN_GPUS:
+        print(f"No GPU of {cc[0]}.{cc[1]} is known: the next older one's figures stand for it.")
     for reason in dict.fromkeys(row["reason"] for rows in choices for row in rows if row["reason"]):
         print(f"-: {reason}")
 

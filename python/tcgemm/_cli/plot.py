@@ -15,7 +15,9 @@ from tcgemm._cli.modes import LARGEST_FP8, U16, U32, U64, UNIT_ROUNDOFF, verifie
 from tcgemm._cli.report import UsageError
 
 OURS, LOST, WRONG = "#1f77b4", "#d62728", "#000000"
-_PEERS = ("#7f7f7f", "#bcbd22", "#17becf", "#e377c2")
+# The same in every picture; others take turns.
+_PEERS = {"cublas": "#7f7f7f", "numpy": "#7f7f7f", "cublaslt": "#bcbd22", "copy": "#17becf"}
+_OTHER_PEERS = ("#e377c2", "#8c564b", "#9467bd")
 _MANY = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#8c564b", "#e377c2", "#17becf", "#bcbd22")
 _STYLES = ("-", "--", "-.", ":")
 _BEST = "the best peer"  # of each row
@@ -85,7 +87,8 @@ def _draw_speed(axes: Any, title: str, rows: Sequence[Row]) -> None:
     peers = [name for name in names if memory_bound or name != "copy"]
     few = len(series) <= len(_STYLES)
     if few:  # a colour for each contender, a style for each line of ours
-        colors = {None: OURS, **dict(zip(peers, itertools.cycle(_PEERS), strict=False))}
+        others = itertools.cycle(_OTHER_PEERS)
+        colors = {None: OURS, **{name: _PEERS.get(name) or next(others) for name in peers}}
         plain = "none" if axis == EQUAL_WORK else "-"
         styles = dict(zip(series, (plain, *_STYLES[1:]), strict=False))
         for label, some in series.items():
