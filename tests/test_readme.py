@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tcgemm
@@ -13,16 +14,19 @@ README = Path(__file__).parents[1] / "README.md"
 RELEASED = {"70", "75", "80", "89", "90", "90a", "90-virtual"}  # architectures of the wheel
 
 
-def test_the_python_example_runs(monkeypatch):
+def test_the_python_examples_run(monkeypatch):
     monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
+    start, scales = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.S)
     printed = io.StringIO()
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     with contextlib.redirect_stdout(printed):
-        exec(example, names)
+        exec(start, names)
     assert printed.getvalue().strip() in {kernel["name"] for kernel in tcgemm.kernels()}
     assert names["d"].dtype == "float16"
     assert names["e"].dtype == names["g"].dtype == names["h"].dtype == "float32"
+    pytest.importorskip("ml_dtypes")
+    exec(scales, names)
+    assert names["s"].dtype == "bfloat16"
 
 
 def test_the_support_table_is_the_registrys(capsys):
