@@ -31,7 +31,8 @@ struct GemmPointers {
     const float* scale_d = nullptr;
 };
 
-// Held in float32, of FP64 products in float64. int8 products with an int32 result take whole numbers only.
+// Held in float32, of FP64 products in float64. int8 products with an int32 result take whole
+// numbers only.
 struct GemmScalars {
     double alpha = 1.0;
     double beta = 0.0;

@@ -125,7 +125,8 @@ TEST(the_number_of_threads_is_the_variable_or_the_affinity) {
 
     setenv("TCGEMM_NUM_THREADS", "7", 1);
     CHECK_EQ(usable_threads(), 7);
-    for (const char* wrong : {"0", "-1", "two", " 3", "+3", "3 threads", "1025", "99999999999999999999"}) {
+    for (const char* wrong :
+         {"0", "-1", "two", " 3", "+3", "3 threads", "1025", "99999999999999999999"}) {
         setenv("TCGEMM_NUM_THREADS", wrong, 1);
         CHECK_THROWS(tcgemm::InvalidArgument, usable_threads(), wrong);
     }
