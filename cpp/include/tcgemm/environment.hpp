@@ -1,11 +1,14 @@
 // The environment variables that a product on the CPU asks for when it runs.
 #pragma once
 
-#include <memory>
+#include <optional>
+#include <string>
 
 #include "tcgemm/export.h"
 
 namespace tcgemm {
+
+enum class RunVariable;
 
 // While it lives, products that its thread runs on the CPU take TCGEMM_NUM_THREADS and
 // TCGEMM_HOST_ISA to be what they were when it was made. Without one they call getenv(), which must
@@ -18,10 +21,9 @@ class TCGEMM_API HeldEnvironment {
     HeldEnvironment& operator=(const HeldEnvironment&) = delete;
 
    private:
-    struct Values;
-    std::unique_ptr<const Values> values_;
-    const Values* outer_;  // of the thread, before
-    friend const char* run_variable(const char* name);
+    std::optional<std::string> value_[2];  // by RunVariable
+    const HeldEnvironment* outer_;         // of the thread, before
+    friend const char* run_variable(RunVariable variable);
 };
 
 }  // namespace tcgemm

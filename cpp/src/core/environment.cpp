@@ -1,40 +1,32 @@
 #include "core/environment.hpp"
 
 #include <cstdlib>
-#include <cstring>
-#include <iterator>
-#include <optional>
-#include <string>
-#include <utility>
 
 namespace tcgemm {
+namespace {
 
-struct HeldEnvironment::Values {
-    std::optional<std::string> value[std::size(kRunVariables)];
-    static thread_local const Values* held;  // null: getenv() is asked
-};
-thread_local const HeldEnvironment::Values* HeldEnvironment::Values::held = nullptr;
+constexpr const char* kNames[] = {"TCGEMM_NUM_THREADS", "TCGEMM_HOST_ISA"};  // by RunVariable
 
-HeldEnvironment::HeldEnvironment() : outer_(Values::held) {
-    auto values = std::make_unique<Values>();
-    for (std::size_t i = 0; i < std::size(kRunVariables); ++i) {
-        if (const char* const text = std::getenv(kRunVariables[i])) values->value[i] = text;
+thread_local const HeldEnvironment* held = nullptr;  // null: getenv() is asked
+
+}  // namespace
+
+HeldEnvironment::HeldEnvironment() : outer_(held) {
+    static_assert(sizeof(value_) / sizeof(value_[0]) == sizeof(kNames) / sizeof(kNames[0]));
+    auto* value = value_;
+    for (const char* const name : kNames) {
+        if (const char* const text = std::getenv(name)) *value = text;
+        ++value;
     }
-    values_ = std::move(values);
-    Values::held = values_.get();
+    held = this;
 }
 
-HeldEnvironment::~HeldEnvironment() { Values::held = outer_; }
+HeldEnvironment::~HeldEnvironment() { held = outer_; }
 
-const char* run_variable(const char* name) {
-    const HeldEnvironment::Values* const held = HeldEnvironment::Values::held;
-    if (held == nullptr) return std::getenv(name);
-    for (std::size_t i = 0; i < std::size(kRunVariables); ++i) {
-        if (std::strcmp(name, kRunVariables[i]) == 0 && held->value[i]) {
-            return held->value[i]->c_str();
-        }
-    }
-    return nullptr;
+const char* run_variable(RunVariable variable) {
+    const auto i = static_cast<int>(variable);
+    if (held == nullptr) return std::getenv(kNames[i]);
+    return held->value_[i] ? held->value_[i]->c_str() : nullptr;
 }
 
 }  // namespace tcgemm

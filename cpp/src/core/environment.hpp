@@ -5,11 +5,9 @@
 
 namespace tcgemm {
 
-// As getenv(), or what the thread holds. One of kRunVariables.
-const char* run_variable(const char* name);
+enum class RunVariable { num_threads, host_isa };
 
-inline constexpr const char* kNumThreads = "TCGEMM_NUM_THREADS";
-inline constexpr const char* kHostIsa = "TCGEMM_HOST_ISA";
-inline constexpr const char* kRunVariables[] = {kNumThreads, kHostIsa};
+// As getenv(), or what the thread holds.
+const char* run_variable(RunVariable variable);
 
 }  // namespace tcgemm

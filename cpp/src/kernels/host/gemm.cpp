@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <limits>
 #include <new>
 #include <string>
@@ -285,7 +284,7 @@ const std::vector<const InstructionSet*>& usable_instruction_sets() {
 
 const InstructionSet& chosen_instruction_set() {
     const auto& sets = usable_instruction_sets();
-    const char* wanted = run_variable(kHostIsa);
+    const char* wanted = run_variable(RunVariable::host_isa);
     if (wanted == nullptr || *wanted == '\0') return *sets[0];
     std::string names;
     for (const InstructionSet* set : sets) {

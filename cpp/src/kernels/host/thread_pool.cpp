@@ -23,7 +23,7 @@ constexpr int kMaxThreads = 1024;
 }  // namespace
 
 int usable_threads() {
-    const char* text = run_variable(kNumThreads);
+    const char* text = run_variable(RunVariable::num_threads);
     if (text == nullptr || *text == '\0') return std::min(usable_cpus(), kMaxThreads);
     int count = 0;
     const char* const end = text + std::strlen(text);
