@@ -1,5 +1,7 @@
 """matmul and gemm in every framework: shapes, dtypes, outputs, broadcasting, layouts, overlap."""
 
+import enum
+
 import numpy as np
 import pytest
 import tcgemm
@@ -72,11 +74,17 @@ def test_float64_of_jax_is_never_narrowed_in_silence(place):
         assert place.dtype_name(tcgemm.matmul(a, a, out_dtype="float64")) == "float64"
 
 
+class Named(str, enum.Enum):  # noqa: UP042 (str() of a StrEnum is its value)
+    """Strings whose str() is another one."""
+
+    SINGLE = "float32"
+
+
 # A dtype, or where to find one.
 OUT_DTYPES = {
     "float16": ["float16", "half", np.float16, np.dtype(np.float16)],
     "bfloat16": ["bfloat16"],
-    "float32": ["float32", "f4", np.float32, np.str_("float32")],
+    "float32": ["float32", "f4", np.float32, np.str_("float32"), Named.SINGLE],
     "float64": ["float64", float, np.float64],
 }
 for _name, _spellings in OUT_DTYPES.items():

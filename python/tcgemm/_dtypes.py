@@ -15,8 +15,8 @@ _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 @lru_cache(maxsize=256, typed=True)  # 1, True and numpy.float16(1) are equal, too
 def _name_of(dtype: Any) -> str:
-    if isinstance(dtype, str):
-        dtype = str(dtype)  # numpy.str_ is a str, and an element of an array
+    if isinstance(dtype, str):  # also numpy.str_ and Enums, of which str() would tell the name
+        dtype = str.__str__(dtype)
     if isinstance(dtype, np.generic):  # a number, whose own dtype numpy.dtype() would tell
         raise TypeError
     if (type(dtype).__module__, type(dtype).__name__) == ("torch", "dtype"):  # no tensor
