@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 import tcgemm
-from tcgemm._cli import main, timing
+from tcgemm._cli import bench, main, timing
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import Case
@@ -352,3 +352,11 @@ def test_bench_on_the_gpu(capsys, tmp_path, monkeypatch, framework):
         assert row["peers"]["cublaslt"]["error_over_bound"] <= 1
         # CuPy refuses to call cuBLAS while a graph is captured.
         assert row["ours"]["method"] == ("graph" if framework == "torch" else "events")
+
+
+def test_a_cpu_is_warned_of_hours(capsys, monkeypatch):
+    monkeypatch.setattr(bench, "_LONG_MINUTES", 0)
+    arguments = ["bench", "--sizes", "16", "--seconds", "0.01", "--device", "cpu", "--no-peers"]
+    status, output = run(capsys, *arguments)
+    assert status == 0
+    assert "minutes on this CPU" in output.err

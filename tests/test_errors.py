@@ -363,8 +363,8 @@ def test_an_empty_array_may_lie_anywhere():
 # ---- processes ----
 
 
-def python(script: str, timeout: float = 120, **environment: str) -> str:
-    done = subprocess.run(
+def ended(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         env={**os.environ, **environment},
         capture_output=True,
@@ -372,6 +372,10 @@ def python(script: str, timeout: float = 120, **environment: str) -> str:
         timeout=timeout,
         check=False,
     )
+
+
+def python(script: str, timeout: float = 120, **environment: str) -> str:
+    done = ended(script, timeout, **environment)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
 
@@ -491,14 +495,7 @@ def test_the_process_may_end_while_a_thread_multiplies(status):
         sys.exit({status})
     """
     for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script)],
-            env={**os.environ, "TCGEMM_DEVICE": "cpu"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = ended(script, TCGEMM_DEVICE="cpu")
         assert (done.returncode, done.stderr) == (status, "")
 
 

@@ -145,8 +145,7 @@ def _warn_of_time(suite: Suite, backend: Backend) -> None:
     minutes = 12 * operations / (_CPU_RATE * machine.cpu_count()) / 60
     if minutes > _LONG_MINUTES:
         print(
-            f"suite {suite.name} is for a GPU: this CPU needs some {minutes:,.0f} minutes for it "
-            "(--suite cpu or quick are for CPUs)",
+            f"some {minutes:,.0f} minutes on this CPU; the suites cpu and quick are made for one",
             file=sys.stderr,
         )
 
