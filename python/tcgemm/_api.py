@@ -199,9 +199,8 @@ def gemm(
         `beta` is 0. May be `out` itself.
     alpha, beta : float
         Factors, held in float32, of FP64 products in float64; whole numbers where the result is
-        int32.
-        Where `alpha` is 0, `a` and `b` are not read. `beta` is 1 by default where there is a `c`,
-        otherwise 0.
+        int32. Where `alpha` is 0, `a` and `b` are not read. `beta` is 1 by default where there is
+        a `c`, otherwise 0.
     trans_a, trans_b : bool
         The last two dimensions of the operand trade places.
     out, out_dtype, precision, accumulate, determinism, stream
