@@ -45,6 +45,32 @@ def test_tf32_packs_as_little_as_it_can(lab, mode, rng):
     assert packed == [[], [], ["A"], []]  # of B the pass would read twice as much
 
 
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16_promoted"))
+def test_operands_with_few_bytes_a_row(lab, mode, rng):
+    """Few columns side by side, or rows of A^T: of those the copy engine would bring a few bytes
+    at a time. They are packed with contiguous k."""
+    if lab.family != "sm90_wgmma":
+        pytest.skip("of sm90_wgmma")
+    row, col = (Layout(order, align=8) for order in ("row", "col"))
+    for layouts, few_a, few_b in (
+        ({"a": row, "b": row}, False, True),
+        ({"a": col, "b": col}, True, False),
+        ({"a": col, "b": row}, True, True),
+        ({"a": col, "b": row, "out": Layout("col")}, True, True),
+        ({"a": Layout("col", pad=1), "b": Layout(pad=1)}, True, True),
+    ):
+        for few, batch in ((8, ()), (24, ()), (40, (2,))):
+            m, n, k = few if few_a else 4096, few if few_b else 4096, 8192
+            a, b = data.integers(rng, mode, (*batch, m, k), (*batch, k, n))
+            rows = [*range(0, m, 301), m - 1]
+            lab.check(mode, a, b, layouts=layouts, rows=rows, expect="exact")
+            if batch or (few_a and few_b):  # there the pass may cost more than it saves
+                continue
+            text = str(lab.prepare(mode, a, b, layouts=layouts).plan)
+            packed = [f"pack       {operand} " in text for operand in "AB"]
+            assert packed == [few_a, few_b], text
+
+
 def test_tiles_across_the_output(lab, mode, rng, monkeypatch):
     """Where D has few more rows than a tile and many columns, a kernel may compute D^T = B^T A^T
     and store it transposed; C comes in likewise. Tiles are as narrow as fills the GPU, as where D

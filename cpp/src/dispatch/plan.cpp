@@ -174,11 +174,16 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     if (!kernel->needs.halves()) {
         const OperandNeeds& needs = kernel->needs;
         const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
-        pack_a = plan_packing(valid, p.a, p.m, p.k, needs, order_of_a(needs, schedule.transposed),
-                              k_major ? pack::Order::row : pack::Order::either);
-        pack_b = plan_packing(
-            valid, p.b, p.k, p.n, needs, order_of_b(needs, schedule.transposed),
-            k_major || schedule.packs_b_k_major ? pack::Order::col : pack::Order::either);
+        bool k_major_a = schedule.packs_a_k_major, k_major_b = schedule.packs_b_k_major;
+        if (schedule.transposed) std::swap(k_major_a, k_major_b);
+        const pack::Order order_a =
+            k_major_a ? pack::Order::row : order_of_a(needs, schedule.transposed);
+        const pack::Order order_b =
+            k_major_b ? pack::Order::col : order_of_b(needs, schedule.transposed);
+        pack_a = plan_packing(valid, p.a, p.m, p.k, needs, order_a,
+                              k_major ? pack::Order::row : order_a);
+        pack_b = plan_packing(valid, p.b, p.k, p.n, needs, order_b,
+                              k_major ? pack::Order::col : order_b);
     }
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;

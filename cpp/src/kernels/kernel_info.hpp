@@ -63,8 +63,10 @@ struct Schedule {
     int tile_n = 0;            // columns of a tile, where less than the kernel's
     // The blocks of a cluster load B together, however few tiles there are; or A.
     bool shares_b = false, shares_a = false;
-    bool packs_b_k_major = false;  // B, which the plan packs anyway, gets contiguous k
-    bool transposed = false;       // the kernel computes D^T = B^T A^T: tiles lie across D
+    // What comes to the kernel as A or B is packed with contiguous k, whether it must be packed or
+    // not.
+    bool packs_a_k_major = false, packs_b_k_major = false;
+    bool transposed = false;  // the kernel computes D^T = B^T A^T: tiles lie across D
 
     constexpr bool splits_all() const { return split_k > 1 && !splits_rest; }  // every tile's K
 };

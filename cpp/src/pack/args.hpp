@@ -14,6 +14,7 @@ inline constexpr int kMaxOperands = 2;  // of one launch: A and B of a product
 enum class Path : std::uint8_t {
     aligned_rows,  // inner neighbours are neighbours in the source: see rows.cuh
     rows,          // the same, at any address
+    across,        // outer neighbours are neighbours in the source: see across.cuh
     gather,        // any other strides, and those that 32 bits do not hold: see gather.cuh
 };
 
@@ -40,8 +41,9 @@ struct OperandArgs {
     device::FastDivisor by_units;
     std::uint32_t units_inverse = 0;  // 2^31 / units, rounded up
 
-    // Path::gather
+    // Path::across and gather
     std::int64_t tiles_inner = 0;
+    bool is_aligned = false;   // across: vectors of the source lie at multiples of their size
     bool along_outer = false;  // neighbouring threads read neighbouring outer: the pass transposes
     std::int64_t step = 0;     // in the source, between the elements of a thread
 };

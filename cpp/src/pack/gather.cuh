@@ -21,6 +21,10 @@ struct GatherTile {
     // Padded: rows stay aligned, and columns spread over the banks of shared memory.
     static constexpr int kPitch = kInner + kWriteVector;
     static constexpr int kSharedBytes = kOuter * kPitch * static_cast<int>(sizeof(To));
+
+    static __device__ __forceinline__ int at(int outer, int inner) {
+        return outer * kPitch + inner;
+    }
 };
 
 // Where a tile lies, and how much of it is inside the matrix.
@@ -44,7 +48,7 @@ __device__ __forceinline__ TilePlace place_of(const OperandArgs& args, std::int6
 // first one is used.
 template <class From, class To, class Tile>
 __device__ __forceinline__ void read_tile(const OperandArgs& args, const From* source,
-                                          const TilePlace& place, To (*tile)[Tile::kPitch]) {
+                                          const TilePlace& place, To* tile) {
     // The thread's elements lie in one row or one column of the tile, `step` apart.
     const int thread = threadIdx.x;
     const int outer = args.along_outer ? thread % Tile::kOuter : thread / Tile::kInner;
@@ -55,7 +59,7 @@ __device__ __forceinline__ void read_tile(const OperandArgs& args, const From* s
     int count = any ? (left + step - 1) / step : 0;  // of them inside the matrix
     const From* from = source + (place.outer0 + outer) * args.source_outer_stride +
                        (place.inner0 + inner) * args.source_inner_stride;
-    To* to = &tile[outer][inner];
+    To* to = &tile[Tile::at(outer, inner)];
     const int to_step = args.along_outer ? step : step * Tile::kPitch;
 #pragma unroll 1
     for (int first = 0; first < Tile::kElements; first += Tile::kInFlight) {
@@ -73,7 +77,7 @@ __device__ __forceinline__ void read_tile(const OperandArgs& args, const From* s
 // Writes whole vectors: what lies behind a row's end in the last one is padding.
 template <class To, class Tile>
 __device__ __forceinline__ void write_tile(const OperandArgs& args, To* target,
-                                           const TilePlace& place, const To (*tile)[Tile::kPitch]) {
+                                           const TilePlace& place, const To* tile) {
     target += place.outer0 * args.target_outer_stride + place.inner0;
     constexpr int kAcross = Tile::kInner / Tile::kWriteVector, kStep = kThreads / kAcross;
     const int inner = threadIdx.x % kAcross * Tile::kWriteVector;
@@ -83,24 +87,32 @@ __device__ __forceinline__ void write_tile(const OperandArgs& args, To* target,
         const int outer = row + threadIdx.x / kAcross;
         if (outer < place.outer_left) {
             *reinterpret_cast<uint4*>(target + outer * args.target_outer_stride + inner) =
-                *reinterpret_cast<const uint4*>(&tile[outer][inner]);
+                *reinterpret_cast<const uint4*>(&tile[Tile::at(outer, inner)]);
         }
     }
 }
 
-// Tile `index` of a batch, whose matrices begin at `source` and `target`. `shared` holds
-// kSharedBytes.
-template <class From, class To>
-__device__ __forceinline__ void pack_gathered(const OperandArgs& args, std::int64_t index,
-                                              const From* source, To* target, void* shared) {
-    using Tile = GatherTile<From, To>;
-    auto* const tile = static_cast<To(*)[Tile::kPitch]>(shared);
-    read_tile<From, To, Tile>(args, source, place_of<Tile>(args, index), tile);
+// Tile `index` of a batch, through `shared`, which holds kSharedBytes: read(place, tile), then
+// written to the matrix that begins at `target`.
+template <class Tile, class To, class ReadTile>
+__device__ __forceinline__ void pack_tile(const OperandArgs& args, std::int64_t index, To* target,
+                                          void* shared, const ReadTile& read) {
+    auto* const tile = static_cast<To*>(shared);
+    read(place_of<Tile>(args, index), tile);
     __syncthreads();
     // Where the tile lies is computed again: kept, it would cost registers.
     asm volatile("" : "+l"(index));
     write_tile<To, Tile>(args, target, place_of<Tile>(args, index), tile);
     __syncthreads();
+}
+
+template <class From, class To>
+__device__ __forceinline__ void pack_gathered(const OperandArgs& args, std::int64_t index,
+                                              const From* source, To* target, void* shared) {
+    using Tile = GatherTile<From, To>;
+    pack_tile<Tile>(args, index, target, shared, [&](const TilePlace& place, To* tile) {
+        read_tile<From, To, Tile>(args, source, place, tile);
+    });
 }
 
 }  // namespace tcgemm::pack

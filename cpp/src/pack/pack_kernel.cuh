@@ -8,6 +8,7 @@
 
 #include "core/math.hpp"
 #include "kernels/device/launch.cuh"
+#include "pack/across.cuh"
 #include "pack/args.hpp"
 #include "pack/gather.cuh"
 #include "pack/rows.cuh"
@@ -42,6 +43,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
         if (operand.path == Path::gather) {
             wait();
             pack_gathered(operand, index, source, target, shared);
+        } else if (operand.path == Path::across) {
+            wait();
+            pack_across(operand, index, source, target, shared);
         } else if constexpr (RowsUnit<From, To>::kUsable) {
             const RowsTile<From, To> rows(operand, static_cast<unsigned>(index), source, target);
             wait();
@@ -52,6 +56,13 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
             }
         }
     }
+}
+
+// Of those that go through shared memory.
+template <class Tile>
+void count_tiles(OperandArgs& args) {
+    args.tiles_inner = divide_up(args.inner, Tile::kInner);
+    args.tiles = args.tiles_inner * divide_up(args.outer, Tile::kOuter);
 }
 
 // Chooses how an operand is packed.
@@ -91,11 +102,20 @@ void choose_path(OperandArgs& args) {
                           static_cast<int>(sizeof(From));
         args.by_units = device::FastDivisor(units);
         args.units_inverse = static_cast<std::uint32_t>(divide_up(std::int64_t{1} << 31, units));
+    } else if (args.source_outer_stride == 1) {
+        using Tile = AcrossTile<From, To>;
+        args.path = Path::across;
+        args.is_aligned = reinterpret_cast<std::uintptr_t>(args.source) % Tile::kReadBytes == 0 &&
+                          args.source_inner_stride % Tile::kElements == 0;
+        for (int dim = 0; dim < args.batch.rank; ++dim) {
+            args.is_aligned =
+                args.is_aligned && args.source_batch_stride[dim] % Tile::kElements == 0;
+        }
+        count_tiles<Tile>(args);
     } else {
         using Tile = GatherTile<From, To>;
         args.path = Path::gather;
-        args.tiles_inner = divide_up(args.inner, Tile::kInner);
-        args.tiles = args.tiles_inner * divide_up(args.outer, Tile::kOuter);
+        count_tiles<Tile>(args);
         args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
         args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
                                      : kThreads / Tile::kInner * args.source_outer_stride;
@@ -130,8 +150,11 @@ void launch_pack(KernelArgs args, StreamView stream) {
     spread_rows<From, To>(args);
     std::size_t shared_bytes = 0;
     for (const OperandArgs& o : args.operand) {
-        const bool gathers = o.path == Path::gather && o.tiles > 0;
-        if (gathers) shared_bytes = GatherTile<From, To>::kSharedBytes;
+        if (o.tiles == 0) continue;
+        const int its_bytes = o.path == Path::gather   ? GatherTile<From, To>::kSharedBytes
+                              : o.path == Path::across ? AcrossTile<From, To>::kSharedBytes
+                                                       : 0;
+        shared_bytes = std::max(shared_bytes, static_cast<std::size_t>(its_bytes));
     }
     const auto tiles = [](const OperandArgs& o) { return o.tiles * o.batch.count; };
     args.first_tiles = tiles(args.operand[0]);

@@ -44,8 +44,8 @@ inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;    // of one whose last box is cut, of rows with contiguous k
 inline constexpr double kRowsUs = 1.45;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
-// Packing B with contiguous k, more than as it lies: always, and passes over it.
-inline constexpr double kTransposeUs = 2.0, kTransposePasses = 1.5;
+// Packing A or B with contiguous k, more than as it lies: always, and passes over it.
+inline constexpr double kTransposeUs = 0.3, kTransposePasses = 1.5;
 inline constexpr double kAfterPackUs = 0.6;    // waits for the pass that packs, all blocks at once
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
@@ -224,8 +224,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double kept_us = keeps_busy ? std::max(busy, memory_us) : overlapped(busy, memory_us);
     schedule.cost_us = row.start_us + cut_us + kept_us;
     if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
-    if (chosen.packs_b_k_major) {
-        schedule.cost_us += kTransposeUs + b_bytes * kTransposePasses / memory_rate(device);
+    if (chosen.packs_a_k_major || chosen.packs_b_k_major) {
+        schedule.cost_us += kTransposeUs + ((chosen.packs_a_k_major ? a_bytes : 0) +
+                                            (chosen.packs_b_k_major ? b_bytes : 0)) *
+                                               kTransposePasses / memory_rate(device);
     }
     // Read and written.
     const auto packed_bytes = [&](bool packs, double its_bytes, DType given) {
@@ -396,24 +398,40 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
         return other.cost_us < one.cost_us ? other : one;
     };
     // Where L2 is the limit, or rows of many tiles are odd in number, pairs of blocks may pay.
-    const auto in_form = [&](const RowInfo& its_row, Schedule form) {
-        const Schedule schedule = schedule_form(its_row, problem, device, forms, form);
+    const auto in_form = [&](const RowInfo& its_row, const Forms& its_forms, Schedule form) {
+        const Schedule schedule = schedule_form(its_row, problem, device, its_forms, form);
         const Arrangement arrangement = arrange(its_row, problem, device, schedule);
-        if (forms.at_lines() && !could_pair(its_row, arrangement, problem, schedule)) {
+        if (its_forms.at_lines() && !could_pair(its_row, arrangement, problem, schedule)) {
             return schedule;
         }
         form.shares_b = true;
-        Schedule in_pairs = schedule_form(its_row, problem, device, forms, form);
+        Schedule in_pairs = schedule_form(its_row, problem, device, its_forms, form);
         return cheaper(schedule, in_pairs);
     };
     Schedule form;
     form.transposed = transposed;
-    if (!forms.packs_b || !n_is_contiguous(row, problem, form)) return in_form(row, form);
-    RowInfo along_n = row;
-    along_n.k_block_us *= kPackedAlongN;
-    const Schedule as_it_lies = in_form(along_n, form);
-    form.packs_b_k_major = true;
-    return cheaper(as_it_lies, in_form(row, form));
+    const bool along_m = m_is_contiguous(row, problem, form);
+    const bool along_n = n_is_contiguous(row, problem, form);
+    RowInfo packed_along_n = row;
+    packed_along_n.k_block_us *= kPackedAlongN;
+    Schedule best = in_form(forms.packs_b && along_n ? packed_along_n : row, forms, form);
+    // With contiguous k: a B that is packed anyway, and operands of fewer rows or columns than a
+    // box has, which would come in pieces of a few bytes.
+    const bool turns_a = along_m && problem->m < kBoxMn;
+    const bool turns_b = along_n && (forms.packs_b || problem->n < kBoxMn);
+    const auto consider = [&](bool a, bool b) {
+        form.packs_a_k_major = a;
+        form.packs_b_k_major = b;
+        Forms packed = forms;
+        if (a) packed.packs_a = true, packed.a = RowsBegin::at_lines;
+        if (b) packed.packs_b = true, packed.b = RowsBegin::at_lines;
+        const bool as_it_lies = packed.packs_b && along_n && !b;
+        best = cheaper(best, in_form(as_it_lies ? packed_along_n : row, packed, form));
+    };
+    if (turns_a) consider(true, false);
+    if (turns_b) consider(false, true);
+    if (turns_a && turns_b) consider(true, true);
+    return best;
 }
 
 }  // namespace tcgemm::sm90_wgmma

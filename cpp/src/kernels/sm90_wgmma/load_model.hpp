@@ -18,7 +18,7 @@ inline constexpr double kCrossingBytesPerUs = 5.3e4;
 inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
 // Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
-inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.2e-2;
+inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.5e-2;
 
 // Where all rows of an operand begin in L2. Amid lines each piece of a box comes out of two, amid
 // sectors out of more of them.
@@ -48,7 +48,11 @@ inline double load_us(int rows, int columns, int beside, const Arrangement& arra
                arrangement.cluster_m;
 }
 
-// Whether boxes of B lie along n.
+// Whether boxes of A lie along m, or of B along n.
+inline bool m_is_contiguous(const RowInfo& row, const ValidProblem& problem,
+                            const Schedule& schedule) {
+    return row.any_major() && problem->a.col_stride != 1 && !schedule.packs_a_k_major;
+}
 inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
                             const Schedule& schedule) {
     return row.any_major() && problem->b.row_stride != 1 && !schedule.packs_b_k_major;
@@ -59,14 +63,13 @@ inline bool n_is_contiguous(const RowInfo& row, const ValidProblem& problem,
 // same time.
 inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
                      const Forms& forms, const Arrangement& arrangement, int sm_count) {
-    if (!row.any_major()) return 0;
-    const double at_once =
-        std::min(1.0, static_cast<double>(arrangement.tiles()) / std::max(sm_count, 1));
+    const double blocks = static_cast<double>(arrangement.tiles() * schedule.split_k);
+    const double at_once = std::min(1.0, blocks / std::max(sm_count, 1));
     const auto rows_us = [&](bool is_short, bool crosses) {
         return is_short ? at_once * row.tile.block_k * (crosses ? kHotCrossingRowUs : kHotRowUs)
                         : 0;
     };
-    return std::max(rows_us(problem->a.col_stride != 1 && problem->m < kBoxMn,
+    return std::max(rows_us(m_is_contiguous(row, problem, schedule) && problem->m < kBoxMn,
                             forms.a == RowsBegin::amid_sectors),
                     rows_us(n_is_contiguous(row, problem, schedule) && problem->n < kBoxMn,
                             forms.b == RowsBegin::amid_sectors));
@@ -85,8 +88,8 @@ inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const 
     const std::int64_t k = std::min<std::int64_t>(row.k(problem->k), row.tile.block_k);
     std::int64_t rows = along_n && problem->n < kBoxMn ? k : 0;
     if (k < row.tile.block_k) {
-        rows +=
-            problem->a.col_stride == 1 ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
+        const bool along_k = problem->a.col_stride == 1 || schedule.packs_a_k_major;
+        rows += along_k ? std::min<std::int64_t>(problem->m, row.tile.block_m) : 0;
         rows += along_n ? 0 : columns;
     }
     const double us = static_cast<double>(rows) * kClippedRowUs;
