@@ -85,14 +85,22 @@ void choose_path(OperandArgs& args) {
     };
     const std::int64_t source_skip = skip(args.source_outer_stride, sizeof(From));
     const std::int64_t target_skip = skip(args.target_outer_stride, sizeof(To));
+    // Whether what is read, so many bytes at once, begins at multiples of them in all lines, which
+    // lie `stride` bytes apart, and in all matrices.
+    const auto reads_aligned = [&](int bytes, std::int64_t stride) {
+        bool aligned =
+            reinterpret_cast<std::uintptr_t>(args.source) % bytes == 0 && stride % bytes == 0;
+        for (int dim = 0; dim < args.batch.rank; ++dim) {
+            const std::int64_t matrix =
+                args.source_batch_stride[dim] * static_cast<int>(sizeof(From));
+            aligned = aligned && matrix % bytes == 0;
+        }
+        return aligned;
+    };
     const auto fits = [](std::int64_t number) { return number == static_cast<int>(number); };
     if (Unit::kUsable && (args.source_inner_stride == 1 || args.inner == 1) && fits(args.outer) &&
         fits(units) && fits(source_skip) && fits(target_skip)) {
-        bool aligned = reinterpret_cast<std::uintptr_t>(args.source) % Unit::kReadBytes == 0 &&
-                       source_skip % Unit::kReadBytes == 0;
-        for (int dim = 0; dim < args.batch.rank; ++dim) {
-            aligned = aligned && args.source_batch_stride[dim] % Unit::kElements == 0;
-        }
+        const bool aligned = reads_aligned(Unit::kReadBytes, source_skip);
         args.path = aligned ? Path::aligned_rows : Path::rows;
         args.units = static_cast<int>(units);
         args.padding_units = static_cast<int>(units - with_elements);
@@ -105,12 +113,8 @@ void choose_path(OperandArgs& args) {
     } else if (args.source_outer_stride == 1) {
         using Tile = AcrossTile<From, To>;
         args.path = Path::across;
-        args.is_aligned = reinterpret_cast<std::uintptr_t>(args.source) % Tile::kReadBytes == 0 &&
-                          args.source_inner_stride % Tile::kElements == 0;
-        for (int dim = 0; dim < args.batch.rank; ++dim) {
-            args.is_aligned =
-                args.is_aligned && args.source_batch_stride[dim] % Tile::kElements == 0;
-        }
+        const std::int64_t stride = args.source_inner_stride * static_cast<int>(sizeof(From));
+        args.is_aligned = reads_aligned(Tile::kReadBytes, stride);
         count_tiles<Tile>(args);
     } else {
         using Tile = GatherTile<From, To>;

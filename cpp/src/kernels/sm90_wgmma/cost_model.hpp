@@ -224,10 +224,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double kept_us = keeps_busy ? std::max(busy, memory_us) : overlapped(busy, memory_us);
     schedule.cost_us = row.start_us + cut_us + kept_us;
     if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
-    if (chosen.packs_a_k_major || chosen.packs_b_k_major) {
-        schedule.cost_us += kTransposeUs + ((chosen.packs_a_k_major ? a_bytes : 0) +
-                                            (chosen.packs_b_k_major ? b_bytes : 0)) *
-                                               kTransposePasses / memory_rate(device);
+    const double turned_bytes =
+        (chosen.packs_a_k_major ? a_bytes : 0) + (chosen.packs_b_k_major ? b_bytes : 0);
+    if (turned_bytes > 0) {
+        schedule.cost_us += kTransposeUs + turned_bytes * kTransposePasses / memory_rate(device);
     }
     // Read and written.
     const auto packed_bytes = [&](bool packs, double its_bytes, DType given) {
@@ -414,23 +414,24 @@ inline Schedule schedule_row(const RowInfo& of_any_scales, const ValidProblem& p
     const bool along_n = n_is_contiguous(row, problem, form);
     RowInfo packed_along_n = row;
     packed_along_n.k_block_us *= kPackedAlongN;
-    Schedule best = in_form(forms.packs_b && along_n ? packed_along_n : row, forms, form);
-    // With contiguous k: a B that is packed anyway, and operands of fewer rows or columns than a
-    // box has, which would come in pieces of a few bytes.
-    const bool turns_a = along_m && problem->m < kBoxMn;
-    const bool turns_b = along_n && (forms.packs_b || problem->n < kBoxMn);
-    const auto consider = [&](bool a, bool b) {
+    // Operands packed with contiguous k.
+    const auto turned = [&](bool a, bool b) {
         form.packs_a_k_major = a;
         form.packs_b_k_major = b;
         Forms packed = forms;
         if (a) packed.packs_a = true, packed.a = RowsBegin::at_lines;
         if (b) packed.packs_b = true, packed.b = RowsBegin::at_lines;
         const bool as_it_lies = packed.packs_b && along_n && !b;
-        best = cheaper(best, in_form(as_it_lies ? packed_along_n : row, packed, form));
+        return in_form(as_it_lies ? packed_along_n : row, packed, form);
     };
-    if (turns_a) consider(true, false);
-    if (turns_b) consider(false, true);
-    if (turns_a && turns_b) consider(true, true);
+    // It may pay for a B that is packed anyway, and for operands of fewer rows or columns than a
+    // box has, which would come in pieces of a few bytes.
+    const bool may_a = along_m && problem->m < kBoxMn;
+    const bool may_b = along_n && (forms.packs_b || problem->n < kBoxMn);
+    Schedule best = turned(false, false);
+    if (may_a) best = cheaper(best, turned(true, false));
+    if (may_b) best = cheaper(best, turned(false, true));
+    if (may_a && may_b) best = cheaper(best, turned(true, true));
     return best;
 }
 
