@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(Policy::kThreads,
             }
             const int rows = place.rows - half * kHalf;
             if (rows <= 0 || cols <= 0) break;
-            output.template store_as<T>(place.m + half * kHalf, 1, rows, col, cols, strip);
+            output.template store_as<T>(place.m + half * kHalf, 1, rows, col, min(cols, kCols),
+                                        strip);
         }
     };
     const auto store_columns = [&](auto of_d) {  // one after the other
