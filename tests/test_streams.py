@@ -56,6 +56,9 @@ class Streams:
         }"""
         return self.module.RawKernel(code, "spin")
 
+    def is_done(self, stream) -> bool:
+        return stream.query() if self.place.framework == "torch" else stream.done
+
     def synchronize(self) -> None:
         if self.place.framework == "torch":
             self.module.cuda.synchronize()
@@ -377,6 +380,26 @@ def test_p08_graph_capture_replay(planned, precision):
         return torch.cuda.mem_get_info()[0] == free
 
     assert any(memory_stays() for _ in range(10))  # other processes take memory, too
+
+
+@pytest.mark.gpu
+@gpu_frameworks
+def test_p08_plan_waits_for_the_former_user_of_its_workspace(place, streams):
+    """A captured run can't, so that the plan does before it is there."""
+    a, out = place.array(integers((256, 256))), place.empty((256, 256))
+    former = tcgemm.plan(a, a, out=out, precision="fp16")
+    assert former.workspace_bytes > 0
+    stream = streams.new()
+    streams.synchronize()
+    with streams.use(stream):
+        for _ in range(50):
+            streams.be_busy()
+        former.execute()
+    assert not streams.is_done(stream)
+    del former
+    gc.collect()
+    tcgemm.plan(a, a, out=out, precision="fp16")
+    assert streams.is_done(stream)
 
 
 @pytest.mark.gpu
