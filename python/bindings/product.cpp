@@ -64,11 +64,10 @@ GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
 
 Workspace::Workspace(std::size_t bytes, Device device)
     : buffer_(bytes, device.ordinal, service_stream(device)), last_use_(device.ordinal) {
-    last_use_.record(service_stream(device));
-    // The memory may have been another plan's that is still at work in it, which a captured run,
-    // unlike others, can't wait for.
+    // The memory may have been another plan's that is still at work in it. Waited for here, as a
+    // captured run can't.
     const ReleasedGil no_gil;
-    service_stream(device).synchronize();
+    buffer_.stream().synchronize();
 }
 
 Workspace::~Workspace() {
