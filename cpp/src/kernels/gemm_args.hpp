@@ -98,5 +98,13 @@ TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape& shape, const std:
     }
     return shape.rank > 0 ? offset + index * stride[0] : offset;
 }
+// The same from the index in each dimension, 0 in those that the shape does not have.
+template <int kDims>
+TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape&, const std::int64_t* stride,
+                                             const int (&index)[kDims]) {
+    std::int64_t offset = 0;
+    for (int dim = 0; dim < kDims; ++dim) offset += index[dim] * stride[dim];
+    return offset;
+}
 
 }  // namespace tcgemm

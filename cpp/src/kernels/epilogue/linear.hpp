@@ -20,7 +20,8 @@ struct Linear {
 
     explicit Linear(const GemmArgs& args) : alpha(from(args.alpha)), beta(from(args.beta)) {}
 
-    TCGEMM_HOST_DEVICE const Linear& in_batch(const BatchShape&, std::int64_t) const {
+    template <class Index>
+    TCGEMM_HOST_DEVICE const Linear& in_batch(const BatchShape&, const Index&) const {
         return *this;
     }
 

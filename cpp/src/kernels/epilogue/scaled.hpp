@@ -72,7 +72,8 @@ struct Scaled {
           scales(args.scales != nullptr ? *args.scales : ScaleArgs()) {}
 
     // Reads scale_d: in the kernel only.
-    TCGEMM_HOST_DEVICE ScaledBatch in_batch(const BatchShape& batch, std::int64_t index) const {
+    template <class Index>
+    TCGEMM_HOST_DEVICE ScaledBatch in_batch(const BatchShape& batch, const Index& index) const {
         return {alpha,
                 beta,
                 scales.d == nullptr ? 1.0f : *scales.d,
@@ -82,8 +83,9 @@ struct Scaled {
     }
 
    private:
+    template <class Index>
     TCGEMM_HOST_DEVICE static ScaleSlice slice(const ScaleView& view, const BatchShape& batch,
-                                               std::int64_t index) {
+                                               const Index& index) {
         const float* data = view.data;
         if (data != nullptr) data += batch_offset(batch, view.batch_stride, index);
         return {data, view.outer_stride, view.k_stride, view.outer_block != 1, view.along_k};
@@ -99,7 +101,10 @@ struct Rescaled {
     float beta, scale_d;
     bool saturates;
 
-    TCGEMM_HOST_DEVICE Rescaled in_batch(const BatchShape&, std::int64_t) const { return *this; }
+    template <class Index>
+    TCGEMM_HOST_DEVICE Rescaled in_batch(const BatchShape&, const Index&) const {
+        return *this;
+    }
     TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }
     TCGEMM_HOST_DEVICE float operator()(float value) const { return value * scale_d; }
     TCGEMM_HOST_DEVICE float operator()(float value, float c) const {

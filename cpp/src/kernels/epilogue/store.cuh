@@ -54,8 +54,9 @@ class Output {
    public:
     using Value = typename Policy::Value;
 
-    // `d_offset`: elements, on top of the batch's.
-    __device__ Output(const Policy& policy, const GemmArgs& args, std::int64_t batch,
+    // `batch`: what batch_offset() takes. `d_offset`: elements, on top of the batch's.
+    template <class Index>
+    __device__ Output(const Policy& policy, const GemmArgs& args, const Index& batch,
                       std::int64_t d_offset = 0)
         : policy_(policy.in_batch(args.batch, batch)),
           d_(static_cast<char*>(args.d.data) +

@@ -80,7 +80,7 @@ class TileStore {
                 const std::uint32_t staging = shared_.staging(this_warpgroup(), turn);
                 ptx::wait_for_phase(shared_.ready(this_warpgroup(), turn), filled_ / kStagings % 2);
                 Words words;
-                if constexpr (kReadsC) {
+                if constexpr (kReadsC && !Policy::kStoresLittle) {
 #pragma unroll
                     for (int step = 0; step < 4; ++step) {
                         transfer<T, true>(staging, thread, step, is_transposed, words[step]);
@@ -119,7 +119,7 @@ class TileStore {
         constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
         constexpr int kRowStep = kWarpgroup / kVectors;
         constexpr int kStrip = Policy::kStoresLittle ? 1 : kMmaM / kRowStep;
-        const epilogue::Output<Epilogue> output(epilogue_, params_.args, work.batch);
+        const epilogue::Output<Epilogue> output(epilogue_, params_.args, work.batch_index);
         const bool vectorizable = output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
 #pragma unroll 1
@@ -194,6 +194,9 @@ class TileStore {
 #pragma unroll
             for (int step = 0; step < 4; ++step) {
                 if (first + step * 16 / sizeof(T) >= Policy::kSums) break;
+                if constexpr (kReadsC && Policy::kStoresLittle) {
+                    transfer<T, true>(staging, thread, step, is_transposed, words[step]);
+                }
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
                     constexpr int kElements = 4 / sizeof(T);

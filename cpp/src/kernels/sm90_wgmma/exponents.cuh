@@ -15,10 +15,10 @@ __device__ __forceinline__ void apply_exponents(const Params& params, const Work
     if (args.exponents_a == nullptr) return;  // the sums are 0: A and B are not read
     const int* const of_a =
         args.exponents_a +
-        batch_offset(args.batch, args.a.batch_stride, work.batch) / args.a.row_stride;
+        batch_offset(args.batch, args.a.batch_stride, work.batch_index) / args.a.row_stride;
     const int* const of_b =
         args.exponents_b +
-        batch_offset(args.batch, args.b.batch_stride, work.batch) / args.b.col_stride;
+        batch_offset(args.batch, args.b.batch_stride, work.batch_index) / args.b.col_stride;
     using Place = ThreadPlace<Policy>;
     const Place at(params, work, row);
     int rows[Place::kRows];

@@ -111,7 +111,6 @@ struct Work {
     int first_block, blocks;  // k-blocks: of each stage the first one is
     int stage_step;           // behind that of the stage before
     int part;
-    std::int64_t batch;
     int batch_index[kBatchDims];
 };
 
@@ -181,7 +180,6 @@ class WorkList {
         work.n = ((tile.n << along_n) + (rank & along_n)) * params_.n_step;
         work.n_end = min(static_cast<int>(params_.args.n), work.n + params_.n_step);
         auto batch = static_cast<unsigned>(tile.slice);
-        work.batch = batch;
 #pragma unroll
         for (int dim = kBatchDims - 1; dim >= 0; --dim) {
             work.batch_index[dim] = 0;

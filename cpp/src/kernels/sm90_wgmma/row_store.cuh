@@ -3,20 +3,19 @@
 #pragma once
 
 #include "core/math.hpp"
-#include "kernels/device/realign.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
-// A warp puts rows of sums, as T, into shared memory of its own. They go out in words of two
-// elements at aligned addresses, neighbours by neighbouring lanes; single elements are only what of
-// a row begins or ends amid a word. (Pieces of 16 bytes have to be moved into place, which is up to
-// twice as many instructions, and a warp has hardly another one beside it that hides them.)
+// A warp puts rows of sums, as T, into shared memory of its own. They go out in words at aligned
+// addresses, neighbours by neighbouring lanes; single elements are only what of a row begins or
+// ends amid a word. (Pieces of 16 bytes have to be moved into place, which is up to twice as many
+// instructions, and a warp has hardly another one beside it that hides them.)
 template <class Policy, class Epilogue, class T>
 class RowStore {
-    using Word = device::Words<sizeof(T) / 2>;  // two elements
-    static constexpr int kLanes = 32;
+    static constexpr int kLanes = 32, kWordBytes = 4, kSegmentBytes = kLanes * kWordBytes;
+    static constexpr int kElements = kWordBytes / sizeof(T);              // of a word
     static constexpr int kBytes = Policy::kStagings * kStagingBytes / 4;  // of a warp
     // A panel: 16 rows, or 8 where they are longer, and no more of them than there is room for.
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
@@ -40,7 +39,7 @@ class RowStore {
     __device__ __forceinline__ void run(const Work& work, const Sums& sums) const {
         const GemmArgs& args = params_.args;
         T* const d = static_cast<T*>(args.d.data) +
-                     batch_offset(args.batch, args.d.batch_stride, work.batch);
+                     batch_offset(args.batch, args.d.batch_stride, work.batch_index);
 #pragma unroll 1
         for (int panel = 0; panel < kPanels; ++panel) {
             const int eight = panel / kAcross * kEightRows;  // of the warp's rows: two in each 64
@@ -113,51 +112,78 @@ class RowStore {
         }
     }
 
-    // Several rows at a time: what is read of one must not wait until another is written.
+    // Row after row, so that what a sector of L2 has of one segment and of the next reaches it
+    // together: otherwise it is fetched from memory to be completed. Words of a few rows are read
+    // before the first one is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
+        constexpr int kSegments = kPanelRow / kSegmentBytes;
+        constexpr int kWords = Policy::kStoresLittle ? 4 : 16;  // of a lane at a time
+        constexpr int kTogether = kRows / divide_up(kRows * kSegments, kWords);  // rows
+        static_assert(kRows % kTogether == 0 && kTogether % 2 == 0);
         const std::int64_t stride = params_.args.d.row_stride;
         const int lane = its_lane();
-        // Every other row begins at the same place of a word, and is so many elements further.
-        const int ahead[] = {elements_ahead(to), elements_ahead(to + stride)};
-        Word* const at[] = {reinterpret_cast<Word*>(to - ahead[0]) + lane,
-                            reinterpret_cast<Word*>(to + stride - ahead[1]) + lane};
+        rows = min(rows, kRows);
+        // Every other row begins at the same place of a word, and is so many elements further. A
+        // lane's first column there is -1 where a row begins amid its word.
+        int ahead[2], first_col[2];
+        T* next[2];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            ahead[i] = elements_ahead(to + i * stride);
+            first_col[i] = lane * kElements - ahead[i];
+            next[i] = to + i * stride + first_col[i];
+        }
 #pragma unroll 1
-        for (int first = 0; first * 2 < cols; first += kLanes) {
-            bool is_whole[2];
+        for (int first = 0; first < rows; first += kTogether) {
+            std::uint32_t word[kTogether][kSegments];
 #pragma unroll
-            for (int i = 0; i < 2; ++i) {
-                const int col = (first + lane) * 2 - ahead[i];
-                is_whole[i] = static_cast<unsigned>(col) < static_cast<unsigned>(cols - 1);
-            }
-            Word* next[] = {at[0] + first, at[1] + first};
+            for (int i = 0; i < kTogether; ++i) load_row(first + i, ahead[i % 2], word[i]);
 #pragma unroll
-            for (int row = 0; row < kRows; ++row) {
-                const Word word = moved(row, first + lane, ahead[row % 2]);
-                if (row < rows && is_whole[row % 2]) *next[row % 2] = word;
-                next[row % 2] += stride;
+            for (int i = 0; i < kTogether; ++i) {
+                const int end = first + i < rows ? cols : 0;
+#pragma unroll
+                for (int segment = 0; segment < kSegments; ++segment) {
+                    const int further = segment * kLanes * kElements;
+                    const int col = first_col[i % 2] + further;
+                    if ((segment > 0 || col >= 0) && col + kElements <= end) {
+                        *reinterpret_cast<std::uint32_t*>(next[i % 2] + further) = word[i][segment];
+                    }
+                }
+                next[i % 2] += 2 * stride;
             }
         }
-        // A lane for the begin of each row, and one for its end.
-        const int row = lane % 16, col = lane < 16 ? 0 : cols - 1;
-        T* const d = to + row * stride;
-        const bool is_single =
-            (lane < 16 ? elements_ahead(d) : (elements_ahead(d) + cols) % 2) != 0;
-        if (row < min(rows, kRows) && is_single) d[col] = load<T>(row, col);
+        if constexpr (kElements > 1) {  // a lane for the begin of each row, and one for its end
+            const int row = lane % 16, col = lane < 16 ? 0 : cols - 1;
+            T* const d = to + row * stride;
+            const int amid = elements_ahead(d) + (lane < 16 ? 0 : cols);
+            if (row < rows && amid % kElements != 0) {
+                d[col] = ptx::load_shared<T>(address(row, col * static_cast<int>(sizeof(T))));
+            }
+        }
     }
 
     // Of the word in which a row begins.
     __device__ static int elements_ahead(const T* d) {
-        return static_cast<int>(reinterpret_cast<std::uintptr_t>(d) / sizeof(T) % 2);
+        return static_cast<int>(reinterpret_cast<std::uintptr_t>(d) / sizeof(T) % kElements);
     }
-    template <class Unit>
-    __device__ __forceinline__ Unit load(int row, int index) const {
-        return ptx::load_shared<Unit>(address(row, index * static_cast<int>(sizeof(Unit))));
-    }
-    // A word of a row that is so many elements ahead in D, 0 or 1. (The first of a row that is
-    // ahead is not whole.)
-    __device__ __forceinline__ Word moved(int row, int word, int ahead) const {
-        return device::realign<sizeof(T)>(load<Word>(row, max(word - ahead, 0)),
-                                          load<Word>(row, word), ahead * sizeof(T));
+    // A lane's word of each segment of a row that begins so many elements ahead in D, 0 or 1. The
+    // first of a row that is ahead is not whole, and of no use.
+    template <int kSegments>
+    __device__ __forceinline__ void load_row(int row, int ahead,
+                                             std::uint32_t (&word)[kSegments]) const {
+        const int lane = its_lane();
+        const std::uint32_t last = address(row, lane * kWordBytes);
+        const std::uint32_t before = address(row, (lane - ahead) * kWordBytes);
+#pragma unroll
+        for (int segment = 0; segment < kSegments; ++segment) {
+            const int byte = segment * kSegmentBytes;
+            word[segment] = ptx::load_shared<std::uint32_t>(last + byte);
+            if constexpr (kElements > 1) {
+                const bool is_there = segment > 0 || lane >= ahead;
+                const auto low = ptx::load_shared<std::uint32_t>(is_there ? before + byte : last);
+                word[segment] = __funnelshift_r(low, word[segment], ahead * 8 * sizeof(T));
+            }
+        }
     }
 
     const Params& params_;

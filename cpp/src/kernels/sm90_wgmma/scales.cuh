@@ -12,7 +12,7 @@ namespace tcgemm::sm90_wgmma {
 __device__ __forceinline__ const float* scales_of(const Params& params, const Work& work,
                                                   const ScaleView& view, bool along_k) {
     if (view.data == nullptr || view.along_k != along_k) return nullptr;
-    return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch);
+    return view.data + batch_offset(params.args.batch, view.batch_stride, work.batch_index);
 }
 
 static __device__ const float kOne = 1.0f;

@@ -220,7 +220,7 @@ class GridSplit : PartSums<Policy> {
             const unsigned cluster = tile >> params_.cluster_log2;
             const Work work = list.decode(
                 split_.whole + cluster, static_cast<int>(tile - (cluster << params_.cluster_log2)));
-            const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch);
+            const epilogue::Output<Epilogue> output(epilogue, params_.args, work.batch_index);
             while (epoch != split_.epoch) {
                 __nanosleep(20);
                 epoch = ptx::load_acquire(its);
@@ -348,7 +348,7 @@ class ClusterSplit : PartSums<Policy> {
         if (kWarpgroups > 1) ptx::named_barrier(1 + Policy::kConsumers, kWarpgroups * kWarpgroup);
         ptx::wait_for_phase(arrived, 0);
 
-        const epilogue::Output<Epilogue> output(epilogue, this->params_.args, work.batch);
+        const epilogue::Output<Epilogue> output(epilogue, this->params_.args, work.batch_index);
 #pragma unroll 1
         for (int unit = 4 * warpgroup; unit < share; unit += 4 * kWarpgroups) {
             typename Base::template Units<4> units;
