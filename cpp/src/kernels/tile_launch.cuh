@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/d_traffic.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/kernel_info.hpp"
@@ -23,7 +24,7 @@ void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView str
     constexpr TileConfig tile = Row::tile;
     const device::TileScheduler scheduler(
         divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
-        args.batch.count * schedule.split_k, band_rows / tile.block_m);
+        args.batch.count * schedule.split_k, walks_along_rows(args) ? 1 : band_rows / tile.block_m);
     launch_split(
         args, schedule.split_k, tile.block_k, sum_dtype(operand), stream, Row::name,
         [&](const GemmArgs& what, const KSplit& split) { launch(what, scheduler, split, stream); });

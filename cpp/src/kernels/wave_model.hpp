@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
@@ -104,7 +105,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     const double full_waves = std::floor(on_sm / row.blocks_per_sm);
     const double busy_us =
         full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
-    const double d_bytes = size_of(problem->d.dtype) * m * n * batch;
+    const double d_bytes = stored_bytes(problem, tile.warp_m, tile.warp_n, device);
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
     double total = row.launch_us + overlapped(busy_us, memory_us);
     if (splits > 1)

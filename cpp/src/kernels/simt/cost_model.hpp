@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/math.hpp"
+#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/split_k/split_choice.hpp"
@@ -32,6 +33,7 @@ inline constexpr double kBlockCycles = 5000;    // launch and first loads of a w
 inline constexpr double kPlaceCycles = 0.25;    // of an output in a tile, whether D has it or not
 inline constexpr double kOutputCycles = 0.25;   // to store an output
 inline constexpr double kAcrossD = 3;           // of that, where tiles lie across D's rows
+inline constexpr int kStoredColumns = 64;       // together, at most
 inline constexpr double kReduceCycles = 8000;   // a second launch
 inline constexpr double kBytesPerCycle = 24;    // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;      // of memory, for pieces of rows as long as a k-tile
@@ -73,11 +75,12 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy = waves * wave(kernel.resident) + wave(on_sm - waves * kernel.resident);
-    const double bytes = outputs * size_of(problem->d.dtype) +
-                         batch * (read_bytes(problem->m, problem->a.row_stride, problem->k,
-                                             problem->a.col_stride, kernel.element_bytes) +
-                                  read_bytes(problem->n, problem->b.col_stride, problem->k,
-                                             problem->b.row_stride, kernel.element_bytes));
+    const double bytes =
+        stored_bytes(problem, kernel.block_m, std::min(kernel.block_n, kStoredColumns), device) +
+        batch * (read_bytes(problem->m, problem->a.row_stride, problem->k, problem->a.col_stride,
+                            kernel.element_bytes) +
+                 read_bytes(problem->n, problem->b.col_stride, problem->k, problem->b.row_stride,
+                            kernel.element_bytes));
     const double memory = bytes / memory_rate(device) * clock_mhz(device);
     double total = overlapped(busy, memory);
     if (parts > 1) {

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "kernels/d_traffic.hpp"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/simt/short_k_kernel.cuh"
 #include "kernels/tile_launch.cuh"
@@ -14,7 +15,7 @@ void launch_short_k_with(const GemmArgs& args, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Policy::Numbers::Result>;
     const std::int64_t tiles_m = divide_up(args.m, Policy::kRows);
     const device::TileScheduler tiles(tiles_m, divide_up(args.n, Policy::kBlockCols),
-                                      args.batch.count, tiles_m);
+                                      args.batch.count, walks_along_rows(args) ? 1 : tiles_m);
     launch_blocks<Policy>(short_k_kernel<Policy, kLoads, Epilogue>, 0, args, Epilogue(args), tiles,
                           KSplit{}, stream, true);
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/math.hpp"
+#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/simt/short_k_loads.hpp"
@@ -54,9 +55,11 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
     const double fma_cycles = (rows > 4 ? 8 : 4) * kernel.thread_cols / fma_per_cycle;
     const double k_cycles =
         fma_cycles + kShortKStepCycles + (vectors ? 1 : lines * kShortKLineCycles);
-    const double store_cycles = vectors && d.col_stride == 1
-                                    ? kVectorStoreCycles
-                                    : kElementStoreCycles * rows / kernel.rows;
+    const std::int64_t d_vector = std::min<std::int64_t>(kernel.thread_cols * size_of(d.dtype), 16);
+    const bool stores_vectors = vectors && d.col_stride == 1 && d.alignment >= d_vector &&
+                                d.row_stride * size_of(d.dtype) % d_vector == 0;
+    const double store_cycles =
+        stores_vectors ? kVectorStoreCycles : kElementStoreCycles * rows / kernel.rows;
     const double cycles = kShortKWarpCycles + store_cycles + k * k_cycles;
 
     const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, block_cols) * batch;
@@ -71,7 +74,8 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
     const double waiting_us =
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
     const double issue_us = on_sm * warps * cycles / clock_mhz(device);
-    const double bytes = ((m + n) * k * item + m * n * size_of(d.dtype)) * batch;
+    const double bytes =
+        (m + n) * k * item * batch + stored_bytes(problem, kernel.rows, block_cols, device);
     return kShortKLaunchUs +
            overlapped(std::max(issue_us, waiting_us), bytes / memory_rate(device));
 }

@@ -23,7 +23,8 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
         b.through_l1 |= whole_k::is_shared(what.b, tiles_m, what.batch);
         StripsParams params;
         params.args = what;
-        params.tiles = {tiles_m, tiles_n, what.batch.count * split.split_k, tiles_m};
+        params.tiles = {tiles_m, tiles_n, what.batch.count * split.split_k,
+                        walks_along_rows(what) ? 1 : tiles_m};
         params.layout =
             strips_layout(a, b, kTile, rows, cols, k, strips_of_d(what.d, what.beta != 0));
         params.split = split;

@@ -190,7 +190,7 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
     SplitLimits limits;
     limits.steps = std::max<std::int64_t>(divide_up(problem->k, whole_k::kMaxK), 1);
     limits.max_parts = kAnyK ? kMaxStripParts : 1;
-    const double memory_us = whole_k::memory_us(problem, kStripItem, device);
+    const double memory_us = whole_k::memory_us(problem, kTile, kStripItem, device);
     const auto cost_us = [&](int parts) {
         const auto its_steps = static_cast<double>(divide_up(limits.steps, parts));
         const double bringing = (1 + kStripBringingPart * (its_steps - 1)) *

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/math.hpp"
+#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/load_model.hpp"
@@ -41,8 +42,8 @@ inline constexpr double kNoRoomUs = 0.77;
 inline constexpr double kMeetUs = 0.31, kSendUs = 1.9e-4;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
 inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
-inline constexpr double kCutUs = 0.5;    // of one whose last box is cut, of rows with contiguous k
-inline constexpr double kRowsUs = 1.45;  // each 64 rows of 512 bytes of a warpgroup
+inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
+inline constexpr double kRowsUs = 1.2;  // each 64 rows of 512 bytes of a warpgroup
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing A or B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 0.3, kTransposePasses = 1.5;
@@ -118,6 +119,13 @@ inline double spread_us(double bytes, double blocks, const DeviceProperties& dev
     const double together = std::floor(blocks / pairs) * pairs, rest = blocks - together;
     const double behind = rest > 0 ? rest / std::min(rate, rest * kAloneBytesPerUs) : 0;
     return block_bytes * (together / rate + behind);
+}
+
+// What a warp has of a row of D at a time: see RowStore.
+inline std::int64_t stored_columns(const RowInfo& row, const Arrangement& arrangement,
+                                   DType dtype) {
+    const std::int64_t most = stagings(row.consumers) * kStagingBytes / 4 / 8;  // bytes
+    return std::min<std::int64_t>(arrangement.n_step, most / size_of(dtype));
 }
 
 // What the parts of K and the tiles that `chosen` names need and cost.
@@ -208,7 +216,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double bytes =
         read(a_bytes, arrangement.clusters_n) +
         read(b_bytes, arrangement.clusters_m) * (1 + kBeside * beside / arrangement.n_step) +
-        size_of(problem->d.dtype) * m * n * batch;
+        stored_bytes(problem, row.tile.block_m, stored_columns(row, arrangement, d.dtype), device);
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
     const bool has_whole_ring = row.few_rows && tiles <= sms;
     const double memory_us =

@@ -3,6 +3,7 @@
 
 #include "core/math.hpp"
 #include "core/runtime.hpp"
+#include "kernels/d_traffic.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/split_k/epoch.hpp"
 
@@ -277,8 +278,10 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     const std::int64_t blocks =
         launched_blocks(row, arrangement, args.batch.count, schedule, sm_count);
     prepared.blocks = static_cast<unsigned>(blocks);
+    // The order of tiles must not choose which of them have parts of K: it follows addresses.
+    const bool along_rows = parts == 1 && walks_along_rows(args);
     params.scheduler = {arrangement.clusters_m, arrangement.clusters_n, args.batch.count,
-                        arrangement.band()};
+                        along_rows ? 1 : arrangement.band()};
     KSplit& split = params.split;
     split.count = parts;
     split.rest = static_cast<unsigned>(tiles / arrangement.cluster());

@@ -46,7 +46,7 @@ void launch(const GemmArgs& args, const Schedule&, StreamView stream) {
     const std::int64_t tiles_n = divide_up(args.n, kShape.tile);
     Params params;
     params.args = args;
-    params.tiles = {tiles_m, tiles_n, args.batch.count, tiles_m};
+    params.tiles = {tiles_m, tiles_n, args.batch.count, walks_along_rows(args) ? 1 : tiles_m};
     params.a =
         image_of(args.a, std::min<std::int64_t>(args.m, kShape.tile), args.a.row_stride, args.k,
                  args.a.col_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.a));

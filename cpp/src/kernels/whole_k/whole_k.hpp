@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/operand_form.hpp"
@@ -114,19 +115,18 @@ constexpr OperandNeeds needs(int element_bytes) {
 }
 
 // Of what must come from memory, and go there: an operand that batches share comes once.
-inline double memory_us(const ValidProblem& problem, int element_bytes,
+inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
                         const DeviceProperties& device) {
-    const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols, int item) {
-        double all = static_cast<double>(rows) * static_cast<double>(cols) * item;
+    const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
+        double all = static_cast<double>(rows) * static_cast<double>(cols) * element_bytes;
         for (int dim = 0; dim < problem->batch_rank; ++dim) {
             const bool repeats = operand.batch_stride[dim] == 0;
             all *= static_cast<double>(repeats ? 1 : problem->batch_shape[dim]);
         }
         return all;
     };
-    return (bytes(problem->a, problem->m, problem->k, element_bytes) +
-            bytes(problem->b, problem->k, problem->n, element_bytes) +
-            bytes(problem->d, problem->m, problem->n, size_of(problem->d.dtype))) /
+    return (bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n) +
+            stored_bytes(problem, tile, tile, device)) /
            memory_rate(device);
 }
 
@@ -185,9 +185,10 @@ inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
     const double busy_us = on_sm * std::max(issue_cycles, flop / rate) / clock_mhz(device);
 
     Schedule schedule;
-    schedule.cost_us = kLaunchUs +
-                       overlapped(busy_us, memory_us(problem, kernel.element_bytes, device)) +
-                       packing_us(problem, device, its_needs);
+    schedule.cost_us =
+        kLaunchUs +
+        overlapped(busy_us, memory_us(problem, kernel.tile, kernel.element_bytes, device)) +
+        packing_us(problem, device, its_needs);
     return schedule;
 }
 
