@@ -88,11 +88,19 @@ def test_each_store(kernel, out):
                 check(kernel, m, n, 64, out_dtype=out_dtype, layouts=layouts, **how)
 
 
-def test_long_k(kernel):
+def test_long_k(kernel_of_any_mode):
     """Parts of K, each of which leaves sums in the workspace, twice in the same memory."""
     for m, n, k in ((64, 64, 20_000), (200, 200, 9_001), (500, 130, 5_000)):
         for _ in range(2):
-            check(kernel, m, n, k)
+            check(kernel_of_any_mode, m, n, k)
+
+
+def test_tiles_behind_the_last_wave(kernel_of_any_mode):
+    """Those alone have parts of K, where others would leave most SMs idle."""
+    rows, columns, block_k = tile_of(kernel_of_any_mode)
+    for m, n in ((12 * rows, 11 * columns + 8), (13 * rows + 1, 21 * columns - 1)):
+        for layout in (Layout(), ODD):
+            check(kernel_of_any_mode, m, n, 24 * block_k + 3, layouts={"out": layout})
 
 
 def test_each_c(kernel_of_any_mode):

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/device/arch_guard.cuh"
+#include "kernels/device/exponents.cuh"
 #include "kernels/device/launch.cuh"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/halves.hpp"
@@ -31,29 +32,6 @@ struct Keep {
 };
 template <class Policy>
 inline constexpr int kSharedBytes = Shape<Policy>::kRingBytes + static_cast<int>(sizeof(Keep));
-
-// Of operands in halves: the powers of two that rows of A and columns of B were divided by.
-struct Exponents {
-    const int *of_a, *of_b;  // of the batch; null: A and B are not read
-    std::int64_t last_row, last_col;
-
-    __device__ Exponents(const GemmArgs& args, std::int64_t batch)
-        : of_a(args.exponents_a),
-          of_b(args.exponents_b),
-          last_row(args.m - 1),
-          last_col(args.n - 1) {
-        if (of_a == nullptr) return;
-        of_a += batch_offset(args.batch, args.a.batch_stride, batch) / args.a.row_stride;
-        of_b += batch_offset(args.batch, args.b.batch_stride, batch) / args.b.col_stride;
-    }
-    // Of neighbours in a row; those behind the matrix are never stored.
-    __device__ float2 apply(float2 sums, std::int64_t row, std::int64_t col) const {
-        if (of_a == nullptr) return sums;
-        const int its = of_a[min(row, last_row)];
-        return {halves::times_power_of_two(sums.x, its + of_b[min(col, last_col)]),
-                halves::times_power_of_two(sums.y, its + of_b[min(col + 1, last_col)])};
-    }
-};
 
 // Waits for the warps that share the k of a part of the tile.
 template <class Shape>
@@ -136,7 +114,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
     const Place out(keep.tile, args, split);
     const epilogue::Output<Epilogue> output(epilogue, args, out.batch, out.part * split.d_stride);
     constexpr int kLd = kStagedLd<Policy>;
-    const Exponents exponents(args, out.batch);
+    const device::Exponents exponents(args, out.batch);
     auto* const all_staged = reinterpret_cast<Sum*>(shared);
     auto* const staged = all_staged + warp * Mma::kM * kLd;
     // Warps that share k add up a part of these rows each.

@@ -278,8 +278,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
 inline int invariant_splits(const RowInfo& row, const ValidProblem& problem) {
     constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
     const std::int64_t n = problem.as_given().n;  // as the user sees D
-    // Of rows with contiguous k not all split, so that none does.
-    if (!problem.batch_invariant() || !row.splits || !row.any_major()) return 1;
+    // Of rows with contiguous k not all split all tiles, so that none does.
+    if (!problem.batch_invariant() || !row.any_major()) return 1;
     if (problem->k < kLongK) return 1;
     const std::int64_t blocks = divide_up(n, kColumns);
     const std::int64_t most = std::min<std::int64_t>(kBlocks / blocks, kMaxParts);
@@ -329,7 +329,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
     // give each SM one. Batches that take several launches have other rests in each.
     const auto consider_rest = [&](Schedule candidate) {
         const bool is_one_launch = problem->batch_rank <= kBatchDims;
-        if (!row.splits || problem.batch_invariant() || !is_one_launch) return;
+        if (problem.batch_invariant() || !is_one_launch) return;
         candidate.splits_rest = true;
         const Arrangement arrangement = arrange(row, problem, device, candidate);
         const std::int64_t all = arrangement.tiles() * problem.batch_count();
@@ -367,7 +367,8 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         !problem.has_block_scales()) {
         consider(box);
     }
-    if ((!row.any_major() && !row.few_rows) || problem.batch_invariant()) return best;
+    if ((!row.any_major() && !row.few_rows && !row.halves) || problem.batch_invariant())
+        return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {

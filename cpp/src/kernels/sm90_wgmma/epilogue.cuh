@@ -38,7 +38,9 @@ class TileStore {
     }
 
    private:
-    __device__ void synchronize() const { ptx::named_barrier(1 + this_warpgroup(), kWarpgroup); }
+    __device__ void synchronize() const {
+        ptx::named_barrier(Barrier<Policy>::kConsumer + this_warpgroup(), kWarpgroup);
+    }
 
     // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile, transposed
     // or not:

@@ -1,7 +1,7 @@
-// Sums of products of halves: the powers of two that their rows and columns were divided by.
+// The powers of two of a tile of products of halves.
 #pragma once
 
-#include "kernels/halves.hpp"
+#include "kernels/device/exponents.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 
 namespace tcgemm::sm90_wgmma {
@@ -11,26 +11,20 @@ namespace tcgemm::sm90_wgmma {
 template <class Policy>
 __device__ __forceinline__ void apply_exponents(const Params& params, const Work& work, int row,
                                                 typename Policy::Sums& sums) {
-    const GemmArgs& args = params.args;
-    if (args.exponents_a == nullptr) return;  // the sums are 0: A and B are not read
-    const int* const of_a =
-        args.exponents_a +
-        batch_offset(args.batch, args.a.batch_stride, work.batch_index) / args.a.row_stride;
-    const int* const of_b =
-        args.exponents_b +
-        batch_offset(args.batch, args.b.batch_stride, work.batch_index) / args.b.col_stride;
+    const device::Exponents exponents(params.args, work.batch_index);
+    if (exponents.of_a == nullptr) return;
     using Place = ThreadPlace<Policy>;
     const Place at(params, work, row);
     int rows[Place::kRows];
 #pragma unroll
-    for (int i = 0; i < Place::kRows; ++i) rows[i] = of_a[at.row_at(i)];
+    for (int i = 0; i < Place::kRows; ++i) rows[i] = exponents.of_a[at.row_at(i)];
 #pragma unroll
     for (int eight = 0; eight < Place::kEights; ++eight) {
         // Few at a time: there are no registers for all columns' exponents.
         if (eight % 4 == 0) asm volatile("" ::: "memory");
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const int col = of_b[at.col_at(eight, e)];
+            const int col = exponents.of_b[at.col_at(eight, e)];
 #pragma unroll
             for (int i = 0; i < Place::kRows; ++i) {
                 float& sum = sums[i / 2][eight * 4 + i % 2 * 2 + e];

@@ -50,7 +50,7 @@ __device__ __forceinline__ void meet(const Params& params) {
     if (params.cluster_log2 > 0 || params.split.in_cluster) {
         ptx::meet_cluster();  // the fence has published the barriers
     } else {
-        ptx::named_barrier_of_roles(0, Policy::kThreads);
+        ptx::named_barrier_of_roles(Barrier<Policy>::kAll, Policy::kThreads);
     }
 }
 
@@ -119,11 +119,9 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
                 continue;
             }
         }
-        if constexpr (Policy::kSplits) {
-            if (!params.is_whole(index)) {
-                GridSplit<Policy>(params, shared).publish(index, consumer, sums);
-                continue;
-            }
+        if (!params.is_whole(index)) {
+            GridSplit<Policy>(params, shared).publish(index, consumer, sums);
+            continue;
         }
         if constexpr (kScaled) {
             float scaled[Policy::kSubtiles][Policy::kSums];
@@ -181,12 +179,10 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         with_epilogue<Policy>(params, [&](const auto& epilogue) __attribute__((always_inline)) {
             consume(params, shared, warpgroup, epilogue);
         });
-        if constexpr (Policy::kSplits) {
-            if (params.split.shares > 0) {
-                with_epilogue<Policy>(params, [&](const auto& epilogue) {
-                    GridSplit<Policy>(params, shared).add_up(epilogue);
-                });
-            }
+        if (params.split.shares > 0) {
+            with_epilogue<Policy>(params, [&](const auto& epilogue) {
+                GridSplit<Policy>(params, shared).add_up(epilogue);
+            });
         }
     }
 #elif defined(__CUDA_ARCH__)

@@ -346,14 +346,13 @@ class Multiplier {
     // phase from the one after the next, so that a group must not wait for it too early; besides,
     // the tensor cores finish one tile before they begin the next. The first turn is group 0's.
     // Of halves the two consumers of a tile take turns.
-    static constexpr int kTurnBarrier = 2 + Policy::kConsumers;  // behind the epilogue's
     __device__ __forceinline__ void wait_for_turn() {
         if constexpr (Policy::kPingPong) {
             ptx::wait_for_phase(shared_.turn(consumer_), (turns_ & 1) ^ (consumer_ == 0));
             ++turns_;
         } else if constexpr (Policy::kHalves) {
             const int consumer = threadIdx.x / kWarpgroup;
-            ptx::named_barrier(kTurnBarrier + consumer, 2 * kWarpgroup);
+            ptx::named_barrier(Barrier<Policy>::kTurn + consumer, 2 * kWarpgroup);
         }
     }
     // As soon as all of the turn's wgmma are issued: what waits behind them may follow.
@@ -365,7 +364,7 @@ class Multiplier {
         } else if constexpr (Policy::kHalves) {
             static_assert(Policy::kConsumers == 2);
             const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
-            ptx::arrive_at_named_barrier(kTurnBarrier + other, 2 * kWarpgroup);
+            ptx::arrive_at_named_barrier(Barrier<Policy>::kTurn + other, 2 * kWarpgroup);
         }
     }
 

@@ -84,6 +84,14 @@ __device__ __forceinline__ std::uint32_t staging_address(std::uint32_t staging, 
     return staging + row * kRowBytes + (byte ^ (row & 7) << 4);
 }
 
+// The block's barriers by number: of all threads; of each consumer, and of all; of each team of
+// four warps that add up parts of K; and of each consumer that has its turn.
+template <class Policy>
+struct Barrier {
+    static constexpr int kAll = 0, kConsumer = 1, kConsumers = 1 + Policy::kConsumers,
+                         kTeam = 1 + kConsumers, kTurn = kTeam + Policy::kConsumers;
+};
+
 // The next stage of the ring and the parity of its phase.
 struct RingPosition {
     int stage = 0;

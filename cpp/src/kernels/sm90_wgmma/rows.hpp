@@ -84,10 +84,7 @@ namespace tcgemm::sm90_wgmma {
         static constexpr bool any_major_a =                                                        \
             any_major || (std::is_same_v<A, device::Tf32> && tile.warp_m == kMmaM);                \
         static constexpr bool few_rows = !any_major && !halves && block_m * block_n <= 64 * 128;   \
-        /* K over several blocks: of few tiles, or, of 8-bit elements, those behind the last */    \
-        /* whole wave. */                                                                          \
-        static constexpr bool splits = any_major || few_rows || sizeof(A) == 1;                    \
-        /* Or, of small tiles, over the two blocks of a cluster; it never pays for large ones. */  \
+        /* K over the two blocks of a cluster; it never pays for large tiles. */                   \
         static constexpr bool pairs = any_major && block_m <= kMmaM;                               \
         /* Small tiles of contiguous k are for few rows too, large ones become narrower (but */    \
         /* those of integers, whose loops would spill): what that leaves of shared memory */       \

@@ -2,6 +2,7 @@
 // parts, all within one launch.
 #pragma once
 
+#include "kernels/device/exponents.cuh"
 #include "kernels/device/ptx/flag.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
@@ -115,6 +116,16 @@ class PartSums {
 #pragma unroll
             for (int i = 0; i < 4; ++i) strip[i / 2][i % 2] = sum[0][i];
         }
+        if constexpr (Policy::kHalves) {
+            const device::Exponents exponents(params_.args, work.batch_index);
+#pragma unroll
+            for (int i = 0; i < 2 * kCols; i += 2) {
+                auto& pair = reinterpret_cast<Sum(&)[2]>(strip[i / kCols][i % kCols]);
+                const float2 its =
+                    exponents.apply({pair[0], pair[1]}, row + i / kCols * 8, col + i % kCols);
+                pair[0] = its.x, pair[1] = its.y;
+            }
+        }
         const std::int64_t rows = params_.args.m - row, cols = work.n_end - col;
         if (rows > 0 && cols > 0) {
             using Value = typename Output::Value;
@@ -198,7 +209,8 @@ class GridSplit : PartSums<Policy> {
         float4* const to = partial(slot, piece_of(warpgroup * kUnits, thread / 32)) + thread % 32;
         Base::for_units(sums, [&](int i, float4 unit) { __stcg(to + piece_of(i, 0) * 32, unit); });
         // The release publishes what all threads wrote before the barrier.
-        ptx::named_barrier(1 + (Policy::kPingPong ? consumer : 0), kThreads);
+        ptx::named_barrier(Barrier<Policy>::kConsumer + (Policy::kPingPong ? consumer : 0),
+                           kThreads);
         for (int share = warpgroup * kWarpgroup + thread; share < split_.shares;
              share += kThreads) {
             ptx::store_release(flag(slot, share), split_.epoch);
@@ -226,7 +238,7 @@ class GridSplit : PartSums<Policy> {
                 epoch = ptx::load_acquire(its);
             }
             if (waits) *its = 0;
-            ptx::named_barrier(1 + Policy::kConsumers, kConsumerWarps * 32);
+            ptx::named_barrier(Barrier<Policy>::kConsumers, kConsumerWarps * 32);
 
             const int first = share * split_.share_pieces,
                       count = min(split_.share_pieces, kPieces - first);
@@ -272,7 +284,7 @@ class GridSplit : PartSums<Policy> {
                         ptx::store_shared(place(warp, u), units.packed(u));
                     }
                 }
-                ptx::named_barrier(2 + Policy::kConsumers + team, team_size * 32);
+                ptx::named_barrier(Barrier<Policy>::kTeam + team, team_size * 32);
                 if (in_team > 0) continue;
 #pragma unroll 1
                 for (int other = 1; other < team_size; ++other) {
@@ -345,7 +357,8 @@ class ClusterSplit : PartSums<Policy> {
                           ptx::address_in_cluster(arrived, to));
             }
         });
-        if (kWarpgroups > 1) ptx::named_barrier(1 + Policy::kConsumers, kWarpgroups * kWarpgroup);
+        if (kWarpgroups > 1)
+            ptx::named_barrier(Barrier<Policy>::kConsumers, kWarpgroups * kWarpgroup);
         ptx::wait_for_phase(arrived, 0);
 
         const epilogue::Output<Epilogue> output(epilogue, this->params_.args, work.batch_index);
