@@ -37,12 +37,16 @@ double stored_bytes(const ValidProblem& problem, std::int64_t rows, std::int64_t
 }
 
 bool walks_along_rows(const GemmArgs& args) {
-    constexpr double kStays = 4 << 20;  // bytes that every L2 keeps
+    // Bytes: of a B that every L2 keeps, and of a D that none does.
+    constexpr double kStays = 4 << 20, kLarge = 16 << 20;
+    const auto bytes = [](std::int64_t rows, std::int64_t columns, DType dtype) {
+        return static_cast<double>(rows) * static_cast<double>(columns) * size_of(dtype);
+    };
     const bool amid_sectors = args.d.row_stride * size_of(args.d.dtype) % kSectorBytes != 0 ||
                               reinterpret_cast<std::uintptr_t>(args.d.data) % kSectorBytes != 0;
     return args.d.col_stride == 1 && amid_sectors &&
-           static_cast<double>(args.n) * static_cast<double>(args.k) * size_of(args.b.dtype) <=
-               kStays;
+           bytes(args.k, args.n, args.b.dtype) <= kStays &&
+           bytes(args.m, args.n, args.d.dtype) * static_cast<double>(args.batch.count) >= kLarge;
 }
 
 }  // namespace tcgemm

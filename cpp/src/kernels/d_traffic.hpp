@@ -17,7 +17,7 @@ double stored_bytes(const ValidProblem& problem, std::int64_t rows, std::int64_t
 
 // Whether tiles are stored along the rows of D, one row of tiles after the other: where those begin
 // amid sectors, so that what a block leaves of one is completed by its neighbour at about the same
-// time. Not where each row of tiles would read B from memory again.
+// time. Not where L2 holds all of D anyway, or each row of tiles would read B from memory again.
 bool walks_along_rows(const GemmArgs& args);
 
 }  // namespace tcgemm
