@@ -178,12 +178,11 @@ __global__ void __launch_bounds__(Policy::kThreads,
     for (int i = 0; i < 2 * kCols; ++i) sums[i][threadIdx.x] = acc[i / kCols][i % kCols];
     epilogue::Output<Epilogue> output(epilogue, args, place.batch);
     const bool by_columns = output.has_contiguous_columns();
-    const bool in_vectors = My::kTogether && output.template vectorizable<kCols>();
-    const bool across_lanes = My::kTogether && !in_vectors && !by_columns;
-    if (by_columns || across_lanes) output.turn();
-    const auto store_vectors = [&](auto of_d) {  // of a thread's columns
+    if (by_columns) output.turn();
+    const std::int64_t col = place.n + My::first();
+    const int cols = place.cols - My::first();
+    const auto store_rows = [&](auto of_d) {  // each of neighbouring columns
         using T = decltype(of_d);
-        const int cols = place.cols - My::first();
 #pragma unroll 1
         for (int half = 0; half < 2; ++half) {
             Acc strip[kHalf][kCols];
@@ -195,59 +194,34 @@ __global__ void __launch_bounds__(Policy::kThreads,
             }
             const int rows = place.rows - half * kHalf;
             if (rows <= 0 || cols <= 0) break;
-            output.template store_as<T>(place.m + half * kHalf, 1, rows, place.n + My::first(),
-                                        min(cols, kCols), strip);
+            output.template store_as<T>(place.m + half * kHalf, 1, rows, col, min(cols, kCols),
+                                        strip);
         }
     };
     const auto store_columns = [&](auto of_d) {  // one after the other
         using T = decltype(of_d);
 #pragma unroll 1
         for (int i = 0; i < 2 * kCols; ++i) {
-            const int half = i / kCols, col = My::first() + i % kCols * My::kStep;
+            const int half = i / kCols, j = i % kCols * My::kStep;
             const HalfColumn column = sums[i][threadIdx.x];
             const std::int64_t row = place.m + half * kHalf;
             const int rows = place.rows - half * kHalf;
-            if (rows <= 0 || col >= place.cols) continue;
+            if (rows <= 0 || j >= cols) continue;
             if (by_columns) {
                 Acc strip[1][kHalf];
 #pragma unroll
                 for (int r = 0; r < kHalf; ++r) strip[0][r] = column.element[r];
-                output.template store_as<T>(place.n + col, 1, 1, row, min(rows, kHalf), strip);
+                output.template store_as<T>(col + j, 1, 1, row, min(rows, kHalf), strip);
             } else {
                 Acc strip[kHalf][1];
 #pragma unroll
                 for (int r = 0; r < kHalf; ++r) strip[r][0] = column.element[r];
-                output.template store_as<T>(row, 1, rows, place.n + col, 1, strip);
+                output.template store_as<T>(row, 1, rows, col + j, 1, strip);
             }
-        }
-    };
-    // A warp's columns of one row after the other, of each the next lane the next: a row that
-    // begins amid a vector may begin amid a sector of L2.
-    const auto store_across_lanes = [&](auto of_d) {
-        using T = decltype(of_d);
-        const int lane = threadIdx.x % 32, first_of_warp = threadIdx.x - lane;
-        const int col = first_of_warp * kCols + lane;
-        __syncwarp();
-        if (col >= place.cols) return;
-#pragma unroll 1
-        for (int row = 0; row < place.rows; ++row) {
-            Acc strip[kCols][1];
-#pragma unroll
-            for (int i = 0; i < kCols; ++i) {
-                const int of_thread = first_of_warp + (i * 32 + lane) / kCols;
-                strip[i][0] =
-                    sums[row / kHalf * kCols + lane % kCols][of_thread].element[row % kHalf];
-            }
-            output.template store_as<T>(place.n + col, 32, place.cols - col, place.m + row, 1,
-                                        strip);
         }
     };
     const auto store = [&](auto of_d) {
-        if constexpr (My::kTogether) {
-            if (in_vectors) return store_vectors(of_d);
-            if (across_lanes) return store_across_lanes(of_d);
-        }
-        store_columns(of_d);
+        My::kTogether && !by_columns ? store_rows(of_d) : store_columns(of_d);
     };
     if constexpr (!std::is_same_v<Element, Acc>) {
         if (args.d.dtype == Policy::Numbers::kDType) return store(Element());
