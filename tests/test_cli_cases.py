@@ -229,6 +229,7 @@ AGREED = {
     "aligned": Case(16384, 16384, 16384, "float16"),
     "layouts": Case(4096, 4096, 4096, "float16", "tt"),
     "odd": Case(16383, 16383, 16383, "float16"),
+    "odd_results": Case(4095, 4095, 4095, "float16", beta=1.0),
     "decode": Case(1, 28672, 8192, "float16", "nt"),
     "long_k": Case(64, 64, 1048576, "float16"),
     "output": Case(4096, 4096, 4096, "float16", beta=1.0),
