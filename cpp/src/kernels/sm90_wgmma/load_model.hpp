@@ -19,6 +19,9 @@ inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
 // Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
 inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.5e-2;
+// The same of boxes that end with the row, where a block has one small tile. (Of more tiles they
+// are as slow, at least in tall products of a short K: the lines of so small a B are few.)
+inline constexpr double kShortRowUs = 1.8e-3, kShortCrossingRowUs = 4e-3;
 
 // Where all rows of an operand begin in L2. Amid lines each piece of a box comes out of two, amid
 // sectors out of more of them.
@@ -65,13 +68,19 @@ inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Sche
                      const Forms& forms, const Arrangement& arrangement, int sm_count) {
     const double blocks = static_cast<double>(arrangement.tiles() * schedule.split_k);
     const double at_once = std::min(1.0, blocks / std::max(sm_count, 1));
-    const auto rows_us = [&](bool is_short, bool crosses) {
-        return is_short ? at_once * row.tile.block_k * (crosses ? kHotCrossingRowUs : kHotRowUs)
-                        : 0;
+    const bool has_one_tile = row.tile.block_m == kMmaM && blocks <= sm_count * row.blocks_per_sm;
+    const auto rows_us = [&](bool along_mn, std::int64_t mn, bool crosses) {
+        if (!along_mn || mn >= kBoxMn) return 0.0;
+        const bool ends_with_box = mn * 2 % kSwizzledBytes == 0;  // 16-bit elements
+        const double row_us = !has_one_tile || !ends_with_box
+                                  ? at_once * (crosses ? kHotCrossingRowUs : kHotRowUs)
+                              : crosses ? std::max(kShortRowUs, at_once * kShortCrossingRowUs)
+                                        : kShortRowUs;
+        return row.tile.block_k * row_us;
     };
-    return std::max(rows_us(m_is_contiguous(row, problem, schedule) && problem->m < kBoxMn,
+    return std::max(rows_us(m_is_contiguous(row, problem, schedule), problem->m,
                             forms.a == RowsBegin::amid_sectors),
-                    rows_us(n_is_contiguous(row, problem, schedule) && problem->n < kBoxMn,
+                    rows_us(n_is_contiguous(row, problem, schedule), problem->n,
                             forms.b == RowsBegin::amid_sectors));
 }
 

@@ -20,11 +20,12 @@ using Scheduler = device::BasicTileScheduler<device::FastDivisor>;
 inline constexpr int kBatchDims = 3;  // that a tensor map has room for
 
 // How a block's tile of A or B comes into shared memory: in boxes side by side along m or n. What
-// lies behind the matrix is hardly loaded, for rows that are not there take the copy engine longer
-// than others: rows of A or columns of B that nobody stores may hold anything.
+// lies behind the matrix is hardly loaded, for rows that are not there, or not whole, take the copy
+// engine longer than others: rows of A or columns of B that nobody stores may hold anything.
 struct BoxPlan {
     int boxes = 0;                    // at most
     int extent = 0;                   // of a box along m or n
+    int rest = 0;                     // of the last box of the last tile, where that is less
     int batch_mask[kBatchDims] = {};  // 0: broadcast, ~0: the operand has this dimension
     // All tiles have the same boxes, of one stage: they stay in the ring, and are not fetched again
     // and again from the same few lines of L2.

@@ -15,8 +15,9 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr int kHalvesBlock =
     64;                                // k of float32 operands in halves: a k-block of either half
 inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block, where contiguous
-inline constexpr int kSwizzledRows = 8;  // that are swizzled together
-inline constexpr int kMmaKBytes = 32;    // of k that an instruction takes
+// Pieces of rows in shared memory, and rows, that are swizzled together.
+inline constexpr int kSwizzledBytes = 16, kSwizzledRows = 8;
+inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
 inline constexpr int kMmaM = 64;
 // Where m or n are contiguous: of a box, and of 16-bit elements of an instruction.
 constexpr int box_mn(int element_bytes) { return kRowBytes / element_bytes; }

@@ -68,9 +68,10 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     if (args.k == 0) return;
     runtime::encode_tensor_map(&map, shape);
     const std::int64_t last = mn - (divide_up(mn, block) - 1) * block;  // of the last tile
-    const std::int64_t rest = round_up(last, kSwizzledRows) % plan.extent;
-    if (major == Major::k && rest > 0) {
-        shape.box[1] = static_cast<int>(rest);
+    const int unit = major == Major::k ? kSwizzledRows : kSwizzledBytes / shape.element_bytes;
+    plan.rest = static_cast<int>(round_up(last, unit) % plan.extent);
+    if (plan.rest > 0) {  // in shared memory it lies as a whole one does
+        shape.box[major == Major::k ? 1 : 0] = plan.rest;
         runtime::encode_tensor_map(&rest_map, shape);
     }
 }

@@ -38,8 +38,8 @@ class Producer {
         using Loads = TileLoads<kSharesA, kSharesB>;
         Loads tile(params_, list.decode(list.next()));  // a block has one at least
         if (is_first_lane()) {                          // of the last tile they may be others
-            ptx::prefetch_tensor_map(tile.a.map);
-            ptx::prefetch_tensor_map(tile.b.map);
+            ptx::prefetch_tensor_map(tile.a.last_map);
+            ptx::prefetch_tensor_map(tile.b.last_map);
         }
         if (!meet()) return;
         if (!is_first_lane()) return;
@@ -87,7 +87,7 @@ class Producer {
         static constexpr int kBox = box_mn(kElementBytes);
         static constexpr int kBoxes =
             kMajor == Major::k ? 1 : divide_up(divide_up(kBlock, kBox), kShares);
-        const CUtensorMap* map;
+        const CUtensorMap *map, *last_map;  // of the last box
         int share, boxes, extent, box_bytes;
         int bytes;  // of a k-block of the tile, of all shares
 
@@ -95,6 +95,7 @@ class Producer {
         __device__ __forceinline__ Load(const CUtensorMap& tensor_map, const CUtensorMap& rest_map,
                                         const BoxPlan& plan, int count, int my_share)
             : map(&tensor_map),
+              last_map(map),
               share(my_share),
               boxes(plan.boxes),
               extent(plan.extent),
@@ -103,11 +104,20 @@ class Producer {
             const int whole = kIsK ? kShares * extent : boxes * kBox;
             bytes = whole * kRowBytes;
             if (count < whole) {  // the last tile
-                constexpr int kUnit = kIsK ? kSwizzledRows : kBox;
+                constexpr int kUnit = kIsK ? kSwizzledRows : kSwizzledBytes / kElementBytes;
                 const int loaded = max((count + kUnit - 1) & -kUnit, 0);
                 bytes = loaded * kRowBytes;
-                boxes = kIsK ? (loaded > 0) + (loaded > extent) : loaded / kBox;
-                if (loaded - share * extent < extent) map = &rest_map;
+                if constexpr (kIsK) {
+                    boxes = (loaded > 0) + (loaded > extent);
+                    if (loaded - share * extent < extent) last_map = &rest_map;
+                } else {
+                    boxes = divide_up(loaded, kBox);
+                    if (loaded % kBox == plan.rest) {
+                        if (plan.rest > 0) last_map = &rest_map;
+                    } else {  // columns of the next tile beside it
+                        bytes = boxes * (kBox * kRowBytes);
+                    }
+                }
             }
         }
 
@@ -117,13 +127,15 @@ class Producer {
             for (int i = 0; i < kBoxes; ++i) {
                 const int box = i * kShares + share;
                 if (box >= boxes) break;
+                const CUtensorMap* const its =
+                    kMajor == Major::k || box == boxes - 1 ? last_map : map;
                 at.inner = kMajor == Major::k ? k : mn + box * extent;
                 at.outer = kMajor == Major::k ? mn + box * extent : k;
                 if constexpr (kShares > 1) {
                     constexpr std::uint16_t kBoth = 0b11;
-                    ptx::load_tensor_multicast(tile + box * box_bytes, map, at, full, kBoth);
+                    ptx::load_tensor_multicast(tile + box * box_bytes, its, at, full, kBoth);
                 } else {
-                    ptx::load_tensor(tile + box * box_bytes, map, at, full);
+                    ptx::load_tensor(tile + box * box_bytes, its, at, full);
                 }
             }
         }
