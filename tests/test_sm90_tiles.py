@@ -110,15 +110,17 @@ def test_each_c(kernel_of_any_mode):
     many = 11 * rows + 5, 13 * columns + 16
     for out_dtype in {mode.default_output, *mode.outputs} & {"float32", "float16", "int32"}:
         how = {"alpha": 2, "beta": -1, "out_dtype": out_dtype}
-        for c, out in ((Layout(), Layout()), (Layout(), ODD), (ODD, Layout()), (ODD, ODD)):
+        plain = Layout()
+        for c, out in ((plain, plain), (plain, ODD), (ODD, plain), (ODD, ODD), (STEP, ODD)):
             check(kernel, *many, block_k + 8, layouts={"c": c, "out": out}, **how)
         for m, n, k in (
             (*many, 5 * block_k),
             (rows, 2 * columns, block_k),
             (7, 200, 9),
             (40, 1000, 300),
+            (rows - 3, columns - 3, 50),
         ):
-            for of_both in (Layout(), COL):
+            for of_both in (Layout(), COL, ODD):
                 check(kernel, m, n, k, layouts={"c": of_both, "out": of_both}, **how)
         one_c = {"c": Layout(broadcast_batch=True)}
         check(kernel, rows + 8, columns, 2 * block_k, batch=(3,), layouts=one_c, **how)

@@ -124,8 +124,8 @@ inline double spread_us(double bytes, double blocks, const DeviceProperties& dev
 // What a warp has of a row of D at a time: see RowStore.
 inline std::int64_t stored_columns(const RowInfo& row, const Arrangement& arrangement,
                                    DType dtype) {
-    const std::int64_t most = stagings(row.consumers) * kStagingBytes / 4 / 8;  // bytes
-    return std::min<std::int64_t>(arrangement.n_step, most / size_of(dtype));
+    return std::min<std::int64_t>(arrangement.n_step,
+                                  most_row_bytes(row.consumers) / size_of(dtype));
 }
 
 // What the parts of K and the tiles that `chosen` names need and cost.

@@ -25,7 +25,7 @@ class TileStore {
 
     // `work()` tells where the tile is; StoreWarp knows by itself.
     template <class Where>
-    __device__ __forceinline__ void run(const Where& work, const Sums& sums) {
+    __device__ __forceinline__ void run(const Where& work, Sums& sums) {
         if (params_.store == Store::elements) {
             store_elements(work(), sums);
         } else if (params_.store == Store::rows) {
@@ -96,7 +96,7 @@ class TileStore {
         }
     }
 
-    __device__ __forceinline__ void store_rows(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void store_rows(const Work& work, Sums& sums) const {
         if constexpr (std::is_integral_v<Sum>) {
             store_rows_as<std::int32_t>(work, sums);
         } else {
@@ -108,7 +108,7 @@ class TileStore {
         }
     }
     template <class T>
-    __device__ __forceinline__ void store_rows_as(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void store_rows_as(const Work& work, Sums& sums) const {
         RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(this_warpgroup(), 0),
                                       row_)
             .run(work, sums);
@@ -121,15 +121,17 @@ class TileStore {
         constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
         constexpr int kRowStep = kWarpgroup / kVectors;
         constexpr int kStrip = Policy::kStoresLittle ? 1 : kMmaM / kRowStep;
-        const epilogue::Output<Epilogue> output(epilogue_, params_.args, work.batch_index);
-        const bool vectorizable = output.template vectorizable<kVector>();
+        const GemmArgs& args = params_.args;
+        const epilogue::Output<Epilogue> output(epilogue_, args, work.batch_index);
+        // Of FP8. Contiguous rows of other dtypes are RowStore's.
+        const bool in_vectors =
+            Epilogue::kScaled && is_fp8(args.d.dtype) && output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
 #pragma unroll 1
         for (int box = 0; box < Boxes<float>::kCount; ++box) {
             const int first_row = work.m + row_ + box / kAcross * kMmaM;
             const int first_col = work.n + box % kAcross * kCols;
-            const auto rows =
-                static_cast<int>(min(params_.args.m - first_row, std::int64_t{kMmaM}));
+            const auto rows = static_cast<int>(min(args.m - first_row, std::int64_t{kMmaM}));
             const int cols = min(work.n_end - first_col, kCols);
             if (rows <= 0 || cols <= 0) continue;
             const std::uint32_t staging = shared_.staging(this_warpgroup(), filled_ % kStagings);
@@ -138,7 +140,7 @@ class TileStore {
             if (kStagings == 1) synchronize();  // the box before was read
             fill<Sum, false>(staging, thread, box, false, value, words);
             synchronize();
-            if (vectorizable) {
+            if (in_vectors) {
                 const int first = thread / kVectors, col = thread % kVectors * kVector;
 #pragma unroll 1
                 for (int row = first; row - first < kMmaM; row += kStrip * kRowStep) {
@@ -147,14 +149,23 @@ class TileStore {
                     for (int r = 0; r < kStrip; ++r) {
                         load(staging_address(staging, row + r * kRowStep, col * 4), strip[r]);
                     }
-                    if (col < cols) {
-                        output.store(first_row + row, kRowStep, rows - row, first_col + col,
-                                     min(cols - col, kVector), strip);
+                    if (col >= cols) continue;
+                    if constexpr (Epilogue::kScaled) {
+                        const int count = min(cols - col, kVector);
+                        if (args.d.dtype == DType::e4m3) {
+                            output.template store_as<device::E4M3>(first_row + row, kRowStep,
+                                                                   rows - row, first_col + col,
+                                                                   count, strip);
+                        } else {
+                            output.template store_as<device::E5M2>(first_row + row, kRowStep,
+                                                                   rows - row, first_col + col,
+                                                                   count, strip);
+                        }
                     }
                 }
             } else {
                 constexpr int kRows = kMmaM / 4;  // of a warp
-                constexpr int kTogether = Policy::kStoresLittle ? 4 : kRows;
+                constexpr int kTogether = 4;
                 const int first = thread / 32 * kRows, col = thread % 32;
 #pragma unroll 1
                 for (int row = first; row < first + kRows; row += kTogether) {

@@ -35,6 +35,8 @@ inline constexpr int kMaxStages = 32;
 // Stagings of a warpgroup, which take turns. One where three warpgroups need the memory for a
 // fourth stage.
 constexpr int stagings(int consumers) { return consumers > 2 ? 1 : 2; }
+// What a warp that stores rows has of one there at most: eight rows in its quarter.
+constexpr int most_row_bytes(int consumers) { return stagings(consumers) * kStagingBytes / 4 / 8; }
 // For stages, of a block where so many share an SM.
 constexpr int ring_bytes(int consumers, int blocks_on_sm) {
     return kBoxesBytes / blocks_on_sm - consumers * stagings(consumers) * kStagingBytes;

@@ -110,7 +110,8 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     if (params.split.count > 1 && params.split.whole == 0) return;
     // Of a tile that is narrower than a box single elements are stored sooner.
     const bool has_boxes = params.n_step * size_of(args.d.dtype) >= kRowBytes;
-    if (has_boxes && !reads_c && can_store_rows(args.d.dtype, args.d.col_stride)) {
+    if (has_boxes && can_store_rows(args.d.dtype, args.d.col_stride) &&
+        (!reads_c || args.c.col_stride == 1)) {
         params.store = Store::rows;
     }
     if (!can_copy(args, args.d, is_transposed) ||

@@ -8,10 +8,22 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// A warp puts rows of sums, as T, into shared memory of its own. They go out in words at aligned
-// addresses, neighbours by neighbouring lanes; single elements are only what of a row begins or
-// ends amid a word. (Pieces of 16 bytes have to be moved into place, which is up to twice as many
-// instructions, and a warp has hardly another one beside it that hides them.)
+// What leaves values as they are, which have been through an epilogue.
+template <class Acc>
+__device__ __forceinline__ epilogue::Linear<Acc> identity(epilogue::Linear<Acc> epilogue) {
+    epilogue.alpha = 1;
+    return epilogue;
+}
+__device__ __forceinline__ epilogue::Rescaled identity(epilogue::Rescaled epilogue) {
+    epilogue.scale_d = 1.0f;
+    return epilogue;
+}
+
+// A warp puts rows of sums, as T, into shared memory of its own, where those of C were before if it
+// is read. They go out in words at aligned addresses, neighbours by neighbouring lanes; single
+// elements are only what of a row begins or ends amid a word. (Pieces of 16 bytes have to be moved
+// into place, which is up to twice as many instructions, and a warp has hardly another one beside
+// it that hides them.)
 template <class Policy, class Epilogue, class T>
 class RowStore {
     static constexpr int kLanes = 32, kWordBytes = 4, kSegmentBytes = kLanes * kWordBytes;
@@ -19,12 +31,18 @@ class RowStore {
     static constexpr int kBytes = Policy::kStagings * kStagingBytes / 4;  // of a warp
     // A panel: 16 rows, or 8 where they are longer, and no more of them than there is room for.
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
-    static constexpr int kPanelRow = kTileBytes < kBytes / 8 ? kTileBytes : kBytes / 8;
+    static constexpr int kMostBytes = most_row_bytes(Policy::kConsumers);
+    static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
     static constexpr int kRows = 16 * kPanelRow <= kBytes ? 16 : 8, kEightRows = kRows / 8;
     static constexpr int kCols = kPanelRow / sizeof(T);
     static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
     static constexpr int kPanels = Policy::kSubtiles * 2 / kEightRows * kAcross;
     static_assert(kPanelRow % 128 == 0, "eight pieces are swizzled together");
+    static constexpr int kSegments = kPanelRow / kSegmentBytes;
+    // A lane moves its words of so many rows at a time.
+    static constexpr int kWords = Policy::kStoresLittle ? 4 : 16;
+    static constexpr int kTogether = kRows / divide_up(kRows * kSegments, kWords);
+    static_assert(kRows % kTogether == 0 && kTogether % 2 == 0);
     using Value = typename Epilogue::Value;
 
    public:
@@ -36,10 +54,17 @@ class RowStore {
     }
 
     template <class Sums>
-    __device__ __forceinline__ void run(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void run(const Work& work, Sums& sums) const {
         const GemmArgs& args = params_.args;
         T* const d = static_cast<T*>(args.d.data) +
                      batch_offset(args.batch, args.d.batch_stride, work.batch_index);
+        const auto c_of_batch = [&] {
+            return static_cast<const T*>(args.c.data) +
+                   batch_offset(args.batch, args.c.batch_stride, work.batch_index);
+        };
+        const T* c = nullptr;
+        // With few registers left the index of the batch would spill, if it were kept for C.
+        if constexpr (Policy::kStoresLittle) c = c_of_batch();
 #pragma unroll 1
         for (int panel = 0; panel < kPanels; ++panel) {
             const int eight = panel / kAcross * kEightRows;  // of the warp's rows: two in each 64
@@ -49,6 +74,12 @@ class RowStore {
             const int cols = min(work.n_end - col, kCols);
             if (rows <= 0 || cols <= 0) continue;
             __syncwarp();
+            if (epilogue_.reads_c()) {
+                if constexpr (!Policy::kStoresLittle) c = c_of_batch();
+                read(c + row * args.c.row_stride + col, rows, cols);
+                __syncwarp();
+                add_c(panel, cols, sums);
+            }
             fill(panel, cols, sums);
             __syncwarp();
             write(d + row * args.d.row_stride + col, rows, cols);
@@ -65,9 +96,11 @@ class RowStore {
         return ((panel_ + byte) ^ row % 8 << 4) + row * kPanelRow;
     }
 
-    template <class Sums>
-    __device__ __forceinline__ void fill(int panel, int cols, const Sums& sums) const {
-        const Epilogue epilogue = epilogue_;
+    // use(row, eight, count, sum): four times eight columns of eight rows of the panel, of which a
+    // thread holds two of each, sum(w, e). `count` of the four exist.
+    template <class Sums, class Use>
+    __device__ __forceinline__ void for_fours(int panel, int cols, Sums& sums,
+                                              const Use& use) const {
 #pragma unroll
         for (int i = 0; i < kPanels * kEightRows; ++i) {
             if (i / kEightRows != panel) continue;  // registers have no run-time index
@@ -77,98 +110,187 @@ class RowStore {
 #pragma unroll
             for (int eight = first; eight < first + kEights && eight < kAll; eight += 4) {
                 if ((eight - first) % 8 == 0 && (eight - first) * 8 >= cols) break;
-                T value[4][2];
-#pragma unroll
-                for (int w = 0; w < 4; ++w) {
-#pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int sum = 4 * min(eight + w, kAll - 1) + eight_rows % 2 * 2 + e;
-                        value[w][e] = epilogue::round_to<T>(
-                            epilogue(epilogue::widen<Value>(sums[eight_rows / 2][sum])));
-                    }
-                }
-                put(i % kEightRows * 8, eight - first, value);
+                use(i % kEightRows * 8, eight - first, min(kAll - eight, 4),
+                    [&](int w, int e) -> auto& {
+                        return sums[eight_rows / 2][4 * (eight + w) + eight_rows % 2 * 2 + e];
+                    });
             }
         }
     }
+    using Pair = device::Vector<T, 2>;
+    // Where a lane has the row of a matrix of 8 x 8, and where its pair of eight columns.
+    __device__ std::uint32_t matrix_row(int row, int eight) const {
+        return address(row + its_lane() % 8, (eight + its_lane() / 8) * 16);
+    }
+    __device__ std::uint32_t pair_address(int row, int eight) const {
+        return address(row + its_lane() / 4, eight * 32 + its_lane() % 4 * 8);
+    }
 
-    // Four times eight columns of eight rows: a thread holds two of each.
-    __device__ __forceinline__ void put(int row, int eight, const T (&value)[4][2]) const {
-        if constexpr (sizeof(T) == 2) {
-            std::uint32_t words[4];
+    // Sums, as T, into the panel.
+    template <class Sums>
+    __device__ __forceinline__ void fill(int panel, int cols, Sums& sums) const {
+        const Epilogue epilogue = epilogue_.reads_c() ? identity(epilogue_) : epilogue_;
+        for_fours(panel, cols, sums, [&](int row, int eight, int count, const auto& sum) {
+            Pair pair[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                alignas(4) const T pair[2] = {value[w][0], value[w][1]};
-                words[w] = reinterpret_cast<const std::uint32_t&>(pair);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const auto value = epilogue::widen<Value>(sum(min(w, count - 1), e));
+                    pair[w].element[e] = epilogue::round_to<T>(epilogue(value));
+                }
             }
-            const int its_row = row + its_lane() % 8;
-            ptx::store_matrices(address(its_row, (eight + its_lane() / 8) * 16), words);
-        } else {
+            if constexpr (sizeof(T) == 2) {
+                std::uint32_t words[4];
 #pragma unroll
-            for (int w = 0; w < 4; ++w) {
-                const int byte = (eight + w) * 32 + its_lane() % 4 * 8;
-                ptx::store_shared(address(row + its_lane() / 4, byte), value[w]);
+                for (int w = 0; w < 4; ++w) {
+                    words[w] = reinterpret_cast<const std::uint32_t&>(pair[w]);
+                }
+                ptx::store_matrices(matrix_row(row, eight), words);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    ptx::store_shared(pair_address(row, eight + w), pair[w]);
+                }
+            }
+        });
+    }
+
+    // Rows of D or C in words. Every other row begins at the same place of a word, and is so many
+    // elements further. A lane's first column there is -1 where a row begins amid its word.
+    template <class Element>
+    struct Words {
+        int ahead[2], first_col[2];
+        Element* next[2];
+
+        __device__ Words(Element* first, std::int64_t stride) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) {
+                ahead[i] = elements_ahead(first + i * stride);
+                first_col[i] = its_lane() * kElements - ahead[i];
+                next[i] = first + i * stride + first_col[i];
             }
         }
+        // Of the word in which a row begins.
+        __device__ static int elements_ahead(const T* row) {
+            return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % kElements);
+        }
+        // use(col, word): a lane's words of the next row, the i-th of those together, that are
+        // whole.
+        template <class Use>
+        __device__ __forceinline__ void of_row(int i, int cols, const Use& use) const {
+#pragma unroll
+            for (int segment = 0; segment < kSegments; ++segment) {
+                const int further = segment * kLanes * kElements;
+                const int col = first_col[i % 2] + further;
+                if ((segment > 0 || col >= 0) && col + kElements <= cols) {
+                    use(segment, next[i % 2] + further);
+                }
+            }
+        }
+    };
+    // What of each row begins or ends amid a word: a lane for the one, and one for the other.
+    template <class Element, class Use>
+    __device__ __forceinline__ static void at_ends(Element* first, std::int64_t stride, int rows,
+                                                   int cols, const Use& use) {
+        if constexpr (kElements > 1) {
+            const int lane = its_lane(), row = lane % 16, col = lane < 16 ? 0 : cols - 1;
+            Element* const its = first + row * stride;
+            const int amid = Words<Element>::elements_ahead(its) + (lane < 16 ? 0 : cols);
+            if (row < rows && amid % kElements != 0) use(row, col, its + col);
+        }
+    }
+
+    // The panel's rows of C.
+    __device__ __forceinline__ void read(const T* from, int rows, int cols) const {
+        const std::int64_t stride = params_.args.c.row_stride;
+        const int lane = its_lane();
+        Words<const T> words(from, stride);
+#pragma unroll 1
+        for (int first = 0; first < rows; first += kTogether) {
+            std::uint32_t word[kTogether][kSegments] = {};
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) {
+                words.of_row(i, first + i < rows ? cols : 0, [&](int segment, const T* its) {
+                    word[i][segment] = *reinterpret_cast<const std::uint32_t*>(its);
+                });
+                words.next[i % 2] += 2 * stride;
+            }
+#pragma unroll
+            for (int i = 0; i < kTogether; ++i) {
+                const std::uint32_t its = address(first + i, lane * kWordBytes);
+#pragma unroll
+                for (int segment = 0; segment < kSegments; ++segment) {
+                    std::uint32_t value = word[i][segment];
+                    if constexpr (kElements > 1) {  // and what the next word has of it
+                        const int next = min(segment + 1, kSegments - 1);
+                        const std::uint32_t high =
+                            __shfl_sync(~0u, lane == 0 ? word[i][next] : value, lane + 1);
+                        value = __funnelshift_r(value, high, words.ahead[i % 2] * 8 * sizeof(T));
+                    }
+                    ptx::store_shared(its + segment * kSegmentBytes, value);
+                }
+            }
+        }
+        __syncwarp();
+        at_ends(from, stride, rows, cols, [&](int row, int col, const T* its) {
+            ptx::store_shared(address(row, col * static_cast<int>(sizeof(T))), *its);
+        });
+    }
+    template <class Sums>
+    __device__ __forceinline__ void add_c(int panel, int cols, Sums& sums) const {
+        const Epilogue epilogue = epilogue_;
+        for_fours(panel, cols, sums, [&](int row, int eight, int count, const auto& sum) {
+            Pair pair[4];
+            if constexpr (sizeof(T) == 2) {
+                std::uint32_t words[4];
+                ptx::load_matrices(matrix_row(row, eight), words);
+#pragma unroll
+                for (int w = 0; w < 4; ++w) pair[w] = reinterpret_cast<const Pair&>(words[w]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    pair[w] = ptx::load_shared<Pair>(pair_address(row, eight + w));
+                }
+            }
+#pragma unroll
+            for (int w = 0; w < count; ++w) {
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    auto& value = sum(w, e);
+                    value = static_cast<std::decay_t<decltype(value)>>(epilogue(
+                        epilogue::widen<Value>(value), epilogue::widen<Value>(pair[w].element[e])));
+                }
+            }
+        });
     }
 
     // Row after row, so that what a sector of L2 has of one segment and of the next reaches it
     // together: otherwise it is fetched from memory to be completed. Words of a few rows are read
     // before the first one is written.
     __device__ __forceinline__ void write(T* to, int rows, int cols) const {
-        constexpr int kSegments = kPanelRow / kSegmentBytes;
-        constexpr int kWords = Policy::kStoresLittle ? 4 : 16;  // of a lane at a time
-        constexpr int kTogether = kRows / divide_up(kRows * kSegments, kWords);  // rows
-        static_assert(kRows % kTogether == 0 && kTogether % 2 == 0);
         const std::int64_t stride = params_.args.d.row_stride;
-        const int lane = its_lane();
-        rows = min(rows, kRows);
-        // Every other row begins at the same place of a word, and is so many elements further. A
-        // lane's first column there is -1 where a row begins amid its word.
-        int ahead[2], first_col[2];
-        T* next[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-            ahead[i] = elements_ahead(to + i * stride);
-            first_col[i] = lane * kElements - ahead[i];
-            next[i] = to + i * stride + first_col[i];
-        }
+        Words<T> words(to, stride);
 #pragma unroll 1
         for (int first = 0; first < rows; first += kTogether) {
             std::uint32_t word[kTogether][kSegments];
 #pragma unroll
-            for (int i = 0; i < kTogether; ++i) load_row(first + i, ahead[i % 2], word[i]);
+            for (int i = 0; i < kTogether; ++i) load_row(first + i, words.ahead[i % 2], word[i]);
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
-                const int end = first + i < rows ? cols : 0;
-#pragma unroll
-                for (int segment = 0; segment < kSegments; ++segment) {
-                    const int further = segment * kLanes * kElements;
-                    const int col = first_col[i % 2] + further;
-                    if ((segment > 0 || col >= 0) && col + kElements <= end) {
-                        *reinterpret_cast<std::uint32_t*>(next[i % 2] + further) = word[i][segment];
-                    }
-                }
-                next[i % 2] += 2 * stride;
+                words.of_row(i, first + i < rows ? cols : 0, [&](int segment, T* its) {
+                    *reinterpret_cast<std::uint32_t*>(its) = word[i][segment];
+                });
+                words.next[i % 2] += 2 * stride;
             }
         }
-        if constexpr (kElements > 1) {  // a lane for the begin of each row, and one for its end
-            const int row = lane % 16, col = lane < 16 ? 0 : cols - 1;
-            T* const d = to + row * stride;
-            const int amid = elements_ahead(d) + (lane < 16 ? 0 : cols);
-            if (row < rows && amid % kElements != 0) {
-                d[col] = ptx::load_shared<T>(address(row, col * static_cast<int>(sizeof(T))));
-            }
-        }
+        at_ends(to, stride, rows, cols, [&](int row, int col, T* its) {
+            *its = ptx::load_shared<T>(address(row, col * static_cast<int>(sizeof(T))));
+        });
     }
 
-    // Of the word in which a row begins.
-    __device__ static int elements_ahead(const T* d) {
-        return static_cast<int>(reinterpret_cast<std::uintptr_t>(d) / sizeof(T) % kElements);
-    }
     // A lane's word of each segment of a row that begins so many elements ahead in D, 0 or 1. The
     // first of a row that is ahead is not whole, and of no use.
-    template <int kSegments>
     __device__ __forceinline__ void load_row(int row, int ahead,
                                              std::uint32_t (&word)[kSegments]) const {
         const int lane = its_lane();

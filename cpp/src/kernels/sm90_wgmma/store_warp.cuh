@@ -148,11 +148,8 @@ class StoreWarp {
         const int lane = threadIdx.x % 32, byte = (lane & ((1 << lanes_log2) - 1)) * kPiece;
         const int col = at.inner + (byte >> params_.item_log2);
         const auto rows = static_cast<int>(min(args.m - at.outer, std::int64_t{kMmaM}));
-        std::int64_t first = at.outer * args.d.row_stride + col;
-#pragma unroll
-        for (int dim = 0; dim < kBatchDims; ++dim) {
-            first += at.batch[dim] * args.d.batch_stride[dim];
-        }
+        const std::int64_t first = batch_offset(args.batch, args.d.batch_stride, at.batch) +
+                                   at.outer * args.d.row_stride + col;
         char* const d = static_cast<char*>(args.d.data) + (first << params_.item_log2);
         if (col < work.n_end) {
 #pragma unroll 1
