@@ -310,6 +310,19 @@ TEST(boxes_that_are_clipped_cost) {
     }
 }
 
+// As wide as what D has, boxes are cheap, but for the many tiles of a tall D.
+TEST(a_b_of_few_columns_is_packed_for_many_tiles) {
+    for (const Mode& mode : modes()) {
+        for (const std::int64_t n : {8, 24}) {
+            const auto packs = [&](std::int64_t m) {
+                const Schedule schedule = best(mode, problem(mode, {m, n, 1024}));
+                return schedule.packs_a_k_major || schedule.packs_b_k_major;
+            };
+            CHECK(packs(32768) && !packs(2048));
+        }
+    }
+}
+
 TEST(only_a_b_that_is_packed_anyway_is_transposed) {
     bool any = false;
     for (const Mode& mode : modes()) {
