@@ -175,7 +175,7 @@ class RowStore {
         __device__ static int elements_ahead(const T* row) {
             return static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % kElements);
         }
-        // use(col, word): a lane's words of the next row, the i-th of those together, that are
+        // use(segment, word): a lane's words of the next row, the i-th of those together, that are
         // whole.
         template <class Use>
         __device__ __forceinline__ void of_row(int i, int cols, const Use& use) const {
