@@ -71,11 +71,11 @@ inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Sche
     const bool has_one_tile = row.tile.block_m == kMmaM && blocks <= sm_count * row.blocks_per_sm;
     const auto rows_us = [&](bool along_mn, std::int64_t mn, bool crosses) {
         if (!along_mn || mn >= kBoxMn) return 0.0;
-        const bool ends_with_box = mn * 2 % kSwizzledBytes == 0;  // 16-bit elements
-        const double row_us = !has_one_tile || !ends_with_box
-                                  ? at_once * (crosses ? kHotCrossingRowUs : kHotRowUs)
-                              : crosses ? std::max(kShortRowUs, at_once * kShortCrossingRowUs)
-                                        : kShortRowUs;
+        const bool ends_with_box = mn * row.element_bytes() % kSwizzledBytes == 0;
+        double row_us = at_once * (crosses ? kHotCrossingRowUs : kHotRowUs);
+        if (has_one_tile && ends_with_box) {
+            row_us = crosses ? std::max(kShortRowUs, at_once * kShortCrossingRowUs) : kShortRowUs;
+        }
         return row.tile.block_k * row_us;
     };
     return std::max(rows_us(m_is_contiguous(row, problem, schedule), problem->m,
