@@ -46,6 +46,19 @@ TEST(more_of_anything_costs_more) {
     }
 }
 
+// Computed as D^T the lanes of a warp store to different rows of D.
+TEST(few_columns_are_computed_across_d_and_many_are_not) {
+    const auto across_us = [](std::int64_t m, std::int64_t n, std::int64_t k) {
+        return simt::short_k_us(kFloats, simt_test::product(m, n, k).turned(), simt_test::h200());
+    };
+    for (const std::int64_t k : {1, 4, 15}) {
+        CHECK(across_us(1000000, 3, k) < cost_us(1000000, 3, k) / 3);
+        CHECK(across_us(65536, 67, k) > 50);  // 62 us on an H100
+        CHECK(across_us(4096, 4095, k) > 3 * cost_us(4096, 4095, k));
+        CHECK(across_us(8192, 8192, k) > 2 * cost_us(8192, 8192, k));
+    }
+}
+
 }  // namespace
 
 int main() { return check::run(); }

@@ -1,5 +1,7 @@
 // CUDA cores: the family that asks for nothing. Any size that tiles
 // can be counted of, any stride and alignment, every dtype.
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -111,10 +113,14 @@ Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& d
     constexpr ShortKCost kCost = {Policy::kRows,    Policy::kCols,
                                   Policy::kThreads, Policy::kBlocksPerSm,
                                   Policy::kSteps,   sizeof(typename Policy::Element)};
+    const auto cost_us = [&](const ValidProblem& its) {
+        const bool fits = rejects_tiles(its, Policy::tile).empty();
+        return fits ? short_k_us(kCost, its, device) : std::numeric_limits<double>::infinity();
+    };
+    const double along = cost_us(problem), across = cost_us(problem.turned());
     Schedule schedule;
-    schedule.cost_us =
-        short_k_us(kCost, with_few_rows(problem), device) + packing_us(problem, device, kTileNeeds);
-    schedule.transposed = is_across(problem);
+    schedule.transposed = across < along;
+    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
     return schedule;
 }
 

@@ -14,15 +14,17 @@
 
 namespace tcgemm::simt {
 
-// Fitted to 100 products of four dtypes on an H200. Of blocks that are at work at once, and in
-// addition for each on an SM: from A and the first set of B to D, and each further set.
-inline constexpr double kShortKLaunchUs = 2.0;
-inline constexpr double kShortKBlockUs = 0.72, kShortKBlockOnSmUs = 0.72;
-inline constexpr double kShortKSetUs = 0.82, kShortKSetOnSmUs = 0.22;
-// Cycles of an SM, for each warp that has columns: in any case; a value of k, beside its
-// multiply-adds; a line of L1; and the store of D, in vectors, and of eight rows where not.
-inline constexpr double kShortKWarpCycles = 68, kShortKStepCycles = 7.5, kShortKLineCycles = 0.78;
-inline constexpr double kVectorStoreCycles = 30, kElementStoreCycles = 560;
+// Fitted to 1,165 times of 800 products of four dtypes on an H100, both ways of most of them.
+inline constexpr double kShortKLaunchUs = 2.1;
+inline constexpr double kShortKBlockUs = 0.69;  // of an SM, for each block
+inline constexpr double kShortKSetUs = 0.75;    // of blocks at work at once, for each further set
+// Cycles of an SM, for each warp that has columns: a value of k, beside its multiply-adds; a line
+// of L1; eight rows of D, element by element, where lanes have neighbours and where not.
+inline constexpr double kShortKStepCycles = 7.9, kShortKLineCycles = 0.29;
+inline constexpr double kElementStoreCycles = 248, kFarStoreCycles = 775;
+// Where lanes lie in different sectors of L2, it takes so many in a microsecond; of those of B that
+// L1 has no room for, this share of the elements is read again.
+inline constexpr double kSectorsPerUs = 69e3, kL1Bytes = 200 << 10, kReadAgain = 0.22;
 
 // What the model knows of a row; see ShortK.
 struct ShortKCost {
@@ -32,10 +34,13 @@ struct ShortKCost {
     int element_bytes;
 };
 
+// What an element costs of a sector, where lanes lie `step` bytes apart.
+inline double sector_share(double step) { return std::min(step / 32, 1.0); }
+
 // `problem`: as the kernel computes it.
 inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
                          const DeviceProperties& device) {
-    const int item = kernel.element_bytes;
+    const int item = kernel.element_bytes, d_item = static_cast<int>(size_of(problem->d.dtype));
     const int block_cols = kernel.threads * kernel.thread_cols;
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
@@ -49,35 +54,46 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
         std::min(ceil_div(cols, vectors ? 32 * kernel.thread_cols : 32), kernel.threads / 32.0);
     // The lanes of a warp read one by one what is so far apart.
     constexpr double kLineBytes = 128;
-    const double warp_bytes = 32.0 * static_cast<double>(std::abs(b.col_stride)) * item;
-    const double lines = kernel.thread_cols * std::clamp(warp_bytes / kLineBytes, 1.0, 32.0);
+    const double b_step = static_cast<double>(std::abs(b.col_stride)) * item;
+    const double lines = kernel.thread_cols * std::clamp(32 * b_step / kLineBytes, 1.0, 32.0);
     const double fma_per_cycle = item == 8 ? 2 : 4;  // instructions
     const double fma_cycles = (rows > 4 ? 8 : 4) * kernel.thread_cols / fma_per_cycle;
     const double k_cycles =
         fma_cycles + kShortKStepCycles + (vectors ? 1 : lines * kShortKLineCycles);
-    const std::int64_t d_vector = std::min<std::int64_t>(kernel.thread_cols * size_of(d.dtype), 16);
-    const bool stores_vectors = vectors && d.col_stride == 1 && d.alignment >= d_vector &&
-                                d.row_stride * size_of(d.dtype) % d_vector == 0;
+
+    const auto is_aligned = [&](std::int64_t stride, int elements) {
+        const std::int64_t bytes = std::min(elements * d_item, 16);
+        return d.alignment >= bytes && stride * d_item % bytes == 0;
+    };
+    const bool far = d.col_stride != 1;  // columns
+    const bool stores_vectors = vectors && !far && is_aligned(d.row_stride, kernel.thread_cols);
     const double store_cycles =
-        stores_vectors ? kVectorStoreCycles : kElementStoreCycles * rows / kernel.rows;
-    const double cycles = kShortKWarpCycles + store_cycles + k * k_cycles;
+        stores_vectors ? 0 : (far ? kFarStoreCycles : kElementStoreCycles) * rows / kernel.rows;
 
     const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, block_cols) * batch;
     const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
-    const double waves = std::floor(on_sm / kernel.resident);
-    const double sets = ceil_div(k, kernel.steps);
-    const auto wave_us = [&](double resident) {
-        if (resident == 0) return 0.0;
-        return kShortKBlockUs + kShortKBlockOnSmUs * resident +
-               (kShortKSetUs + kShortKSetOnSmUs * resident) * (sets - 1);
-    };
-    const double waiting_us =
-        waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
-    const double issue_us = on_sm * warps * cycles / clock_mhz(device);
+    const double waiting_us = kShortKBlockUs * on_sm + kShortKSetUs *
+                                                           (ceil_div(k, kernel.steps) - 1) *
+                                                           ceil_div(on_sm, kernel.resident);
+    const double issue_us = on_sm * warps * (store_cycles + k * k_cycles) / clock_mhz(device);
+
+    double sectors = 0;
+    if (far) {  // half of a block's rows are neighbours of a thread
+        const int together = d.row_stride == 1 ? kernel.rows / 2 : 1;
+        const bool whole = problem->m % together == 0 && is_aligned(d.col_stride, together);
+        const double stores = m * n * batch / (whole ? std::min(together, 16 / d_item) : 1);
+        const double d_step = static_cast<double>(std::abs(d.col_stride)) * d_item;
+        sectors += stores * sector_share(d_step * (vectors ? kernel.thread_cols : 1));
+    }
+    const double resident_cols = std::min<double>(on_sm, kernel.resident) * cols;
+    if (b_step > item && resident_cols * std::min(b_step, kLineBytes) > kL1Bytes) {
+        sectors += kReadAgain * ceil_div(m, kernel.rows) * n * k * batch * sector_share(b_step);
+    }
     const double bytes =
         (m + n) * k * item * batch + stored_bytes(problem, kernel.rows, block_cols, device);
     return kShortKLaunchUs +
-           overlapped(std::max(issue_us, waiting_us), bytes / memory_rate(device));
+           overlapped(std::hypot(issue_us, waiting_us),
+                      std::max(bytes / memory_rate(device), sectors / kSectorsPerUs));
 }
 
 }  // namespace tcgemm::simt
