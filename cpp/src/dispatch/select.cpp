@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/floating_point.hpp"
+#include "kernels/halves.hpp"
 #include "kernels/operand_form.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
@@ -224,7 +225,10 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
         const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
         if (best.kernel && best.kernel->needs.halves()) {
             const Choice other = fallback_of(best, problem, device);
-            if (!is_forced && other.schedule.cost_us <= best.schedule.cost_us) return other;
+            const bool never_fits = problem->k < halves::kMinNonzeros;
+            if (!is_forced && (never_fits || other.schedule.cost_us <= best.schedule.cost_us)) {
+                return other;
+            }
             best.fallback = other.kernel;
             best.fallback_schedule = other.schedule;
         }

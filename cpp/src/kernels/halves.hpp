@@ -2,9 +2,11 @@
 // pass that packs them, the kernels that take them, and the launches that depend on what it found.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/math.hpp"
+#include "kernels/device_rates.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::halves {
@@ -43,9 +45,15 @@ inline int max_spans(std::int64_t k) {
     return 51 + log2_k;
 }
 
-// For cost models, measured on Hopper: microseconds to launch the packing, and a fallback that has
-// nothing to do; the bytes that are read and written, for each byte of the operands.
-inline constexpr double kUs = 9.0, kPasses = 3.2;
+// How long the packing of so many bytes of operands takes, that have so many rows (columns of B),
+// and a fallback that has nothing to do.
+inline double packing_us(double bytes, double rows, const DeviceProperties& device) {
+    // Measured on Hopper: the launches; the bytes that are read and written, for each byte of the
+    // operands; and what an SM needs for eight rows, however short they are.
+    constexpr double kUs = 9.0, kPasses = 3.2, kEightRowsUs = 1.2;
+    return kUs + overlapped(bytes * kPasses / memory_rate(device),
+                            rows / 8 / std::max(device.sm_count, 1) * kEightRowsUs);
+}
 
 #if defined(__CUDACC__)
 // 2^exponent, which is normal.

@@ -111,7 +111,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     if (splits > 1)
         total +=
             row.reduce_us + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
-    if (row.halves) total += halves::kUs + operand_bytes * halves::kPasses / memory_rate(device);
+    if (row.halves) total += halves::packing_us(operand_bytes, batch * (m + n), device);
     return total;
 }
 

@@ -193,6 +193,15 @@ TEST(float32_goes_to_tensor_cores_in_halves_where_that_is_worth_the_packing) {
     }
     CHECK_EQ(family(square(64, DType::f32)), "simt");
     CHECK_EQ(family(square(256, DType::f32)), "simt");
+    // Of fewer than 32 products none fits: the pass would be in vain.
+    for (const std::int64_t k : {1, 19, 31}) {
+        GemmProblem problem = square(8192, DType::f32);
+        problem.k = k;
+        problem.a = Operand::row_major(DType::f32, k);
+        const Choice choice = choose(problem);
+        CHECK_EQ(std::string(choice.family->name), "simt");
+        CHECK(choice.fallback == nullptr);
+    }
     // By name, a small product too, with what computes operands that do not fit.
     const Choice forced = choose(square(64, DType::f32), {"sm90_wgmma", ""});
     CHECK(forced.kernel->needs.halves());

@@ -242,8 +242,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         return packs ? its_bytes * (1 + size_of(given) / item) : 0;
     };
     if (row.halves) {
-        schedule.cost_us +=
-            halves::kUs + (a_bytes + b_bytes) * halves::kPasses / memory_rate(device);
+        schedule.cost_us += halves::packing_us(a_bytes + b_bytes, (m + n) * batch, device);
     } else if (forms.packs_a || forms.packs_b) {
         schedule.cost_us +=
             kAfterPackUs +
