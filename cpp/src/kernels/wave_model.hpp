@@ -16,7 +16,8 @@ namespace tcgemm {
 
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
-inline constexpr double kReduceUs = 2.5;            // the second launch of a split product,
+inline constexpr double kReduceUs = 2.5;       // the second launch of a split product,
+inline constexpr double kReducePartUs = 0.12;  // for each part, of which it reads eight at once
 inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
 inline constexpr int kMinPartBlocks = 4;  // k-blocks
@@ -108,9 +109,10 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     const double d_bytes = stored_bytes(problem, tile.warp_m, tile.warp_n, device);
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
     double total = row.launch_us + overlapped(busy_us, memory_us);
-    if (splits > 1)
-        total +=
-            row.reduce_us + 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+    if (splits > 1) {
+        total += row.reduce_us + kReducePartUs * splits +
+                 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+    }
     if (row.halves) total += halves::packing_us(operand_bytes, batch * (m + n), device);
     return total;
 }
