@@ -175,11 +175,17 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
     const double least_us = std::max(
         clipping_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
-    const auto k_blocks_us = [&](double count, double at_once) {
-        return count * k_block_us(row, ring, loading_us, least_us, at_once, sms);
+    const auto k_blocks_us = [&](double count, double at_once, double least) {
+        return count * k_block_us(row, ring, loading_us, least, at_once, sms);
     };
-    double busy = full_waves * k_blocks_us(k_blocks, slots) +
-                  (rest > 0 ? k_blocks_us(part_k_blocks, rest) : 0) + (waves - 1) * row.tile_us;
+    double busy = full_waves * k_blocks_us(k_blocks, slots, least_us) +
+                  (rest > 0 ? k_blocks_us(part_k_blocks, rest, least_us) : 0) +
+                  (waves - 1) * row.tile_us;
+    // Of loads that take longer than the multiplication those that the ring has room for come while
+    // the tile before is stored.
+    const double held = std::min<double>(ring.stages * row.stage_blocks, k_blocks);
+    const double ahead_us = k_blocks_us(held, slots, least_us) - k_blocks_us(held, slots, 0);
+    busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
