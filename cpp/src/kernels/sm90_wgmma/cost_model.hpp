@@ -181,11 +181,13 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     double busy = full_waves * k_blocks_us(k_blocks, slots, least_us) +
                   (rest > 0 ? k_blocks_us(part_k_blocks, rest, least_us) : 0) +
                   (waves - 1) * row.tile_us;
-    // Of loads that take longer than the multiplication those that the ring has room for come while
-    // the tile before is stored.
-    const double held = std::min<double>(ring.stages * row.stage_blocks, k_blocks);
-    const double ahead_us = k_blocks_us(held, slots, least_us) - k_blocks_us(held, slots, 0);
-    busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
+    if (row.blocks_per_sm == 1) {
+        // Of loads that take longer than the multiplication those that the ring has room for come
+        // while the tile before is stored.
+        const double held = std::min<double>(ring.stages * row.stage_blocks, k_blocks);
+        const double ahead_us = k_blocks_us(held, slots, least_us) - k_blocks_us(held, slots, 0);
+        busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
+    }
     const Operand& d = problem->d;
     double store_us = kTileStoreUs + elements * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
