@@ -114,6 +114,9 @@ constexpr OperandNeeds needs(int element_bytes) {
     return needs;
 }
 
+// Columns of D that are stored at about the same time, by a block and the next one.
+inline constexpr int kStoredColumns = 64;
+
 // Of what must come from memory, and go there: an operand that batches share comes once.
 inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
                         const DeviceProperties& device) {
@@ -126,7 +129,7 @@ inline double memory_us(const ValidProblem& problem, int tile, int element_bytes
         return all;
     };
     return (bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n) +
-            stored_bytes(problem, tile, tile, device)) /
+            stored_bytes(problem, tile, std::max(tile, kStoredColumns), device)) /
            memory_rate(device);
 }
 
