@@ -85,7 +85,13 @@ class RowStore {
     // Puts sums, as T, into the panel, or with the C that is there in its place.
     template <bool kReadsC, class Sums>
     __device__ __forceinline__ void fill(int panel, int cols, const Sums& sums) const {
-        const Epilogue epilogue = epilogue_;
+        Epilogue epilogue = epilogue_;
+        // Or the compiler multiplies all sums ahead of the loop over panels, and keeps both.
+        if constexpr (Epilogue::kScaled) {
+            asm volatile("" : "+f"(epilogue.scale_d));
+        } else if constexpr (std::is_integral_v<Value>) {
+            asm volatile("" : "+l"(epilogue.alpha));
+        }
 #pragma unroll
         for (int i = 0; i < kPanels * kEightRows; ++i) {
             if (i / kEightRows != panel) continue;  // registers have no run-time index
