@@ -25,7 +25,7 @@ class TileStore {
 
     // `work()` tells where the tile is; StoreWarp knows by itself.
     template <class Where>
-    __device__ __forceinline__ void run(const Where& work, const Sums& sums) {
+    __device__ __forceinline__ void run(const Where& work, Sums& sums) {
         if (params_.store == Store::elements) {
             store_elements(work(), sums);
         } else if (params_.store == Store::rows) {
@@ -96,7 +96,7 @@ class TileStore {
         }
     }
 
-    __device__ __forceinline__ void store_rows(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void store_rows(const Work& work, Sums& sums) const {
         if constexpr (std::is_integral_v<Sum>) {
             store_rows_as<std::int32_t>(work, sums);
         } else {
@@ -108,7 +108,7 @@ class TileStore {
         }
     }
     template <class T>
-    __device__ __forceinline__ void store_rows_as(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void store_rows_as(const Work& work, Sums& sums) const {
         RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(this_warpgroup(), 0),
                                       row_)
             .run(work, sums);

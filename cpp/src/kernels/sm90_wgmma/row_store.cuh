@@ -8,8 +8,19 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// A warp puts rows of sums, as T, into shared memory of its own, in place of those of C if it is
-// read. They go out in words at aligned addresses, neighbours by neighbouring lanes; single
+// What leaves values as they are, which have been through an epilogue.
+template <class Acc>
+__device__ __forceinline__ epilogue::Linear<Acc> identity(epilogue::Linear<Acc> epilogue) {
+    epilogue.alpha = 1;
+    return epilogue;
+}
+__device__ __forceinline__ epilogue::Rescaled identity(epilogue::Rescaled epilogue) {
+    epilogue.scale_d = 1.0f;
+    return epilogue;
+}
+
+// A warp puts rows of sums, as T, into shared memory of its own, where those of C were before if it
+// is read. They go out in words at aligned addresses, neighbours by neighbouring lanes; single
 // elements are only what of a row begins or ends amid a word. (Pieces of 16 bytes have to be moved
 // into place, which is up to twice as many instructions, and a warp has hardly another one beside
 // it that hides them.)
@@ -43,12 +54,17 @@ class RowStore {
     }
 
     template <class Sums>
-    __device__ __forceinline__ void run(const Work& work, const Sums& sums) const {
+    __device__ __forceinline__ void run(const Work& work, Sums& sums) const {
         const GemmArgs& args = params_.args;
         T* const d = static_cast<T*>(args.d.data) +
                      batch_offset(args.batch, args.d.batch_stride, work.batch_index);
-        const T* const c = static_cast<const T*>(args.c.data) +
-                           batch_offset(args.batch, args.c.batch_stride, work.batch_index);
+        const auto c_of_batch = [&] {
+            return static_cast<const T*>(args.c.data) +
+                   batch_offset(args.batch, args.c.batch_stride, work.batch_index);
+        };
+        const T* c = nullptr;
+        // With few registers left the index of the batch would spill, if it were kept for C.
+        if constexpr (Policy::kStoresLittle) c = c_of_batch();
 #pragma unroll 1
         for (int panel = 0; panel < kPanels; ++panel) {
             const int eight = panel / kAcross * kEightRows;  // of the warp's rows: two in each 64
@@ -59,12 +75,12 @@ class RowStore {
             if (rows <= 0 || cols <= 0) continue;
             __syncwarp();
             if (epilogue_.reads_c()) {
+                if constexpr (!Policy::kStoresLittle) c = c_of_batch();
                 read(c + row * args.c.row_stride + col, rows, cols);
                 __syncwarp();
-                fill<true>(panel, cols, sums);
-            } else {
-                fill<false>(panel, cols, sums);
+                add_c(panel, cols, sums);
             }
+            fill(panel, cols, sums);
             __syncwarp();
             write(d + row * args.d.row_stride + col, rows, cols);
         }
@@ -80,18 +96,11 @@ class RowStore {
         return ((panel_ + byte) ^ row % 8 << 4) + row * kPanelRow;
     }
 
-    using Pair = device::Vector<T, 2>;
-
-    // Puts sums, as T, into the panel, or with the C that is there in its place.
-    template <bool kReadsC, class Sums>
-    __device__ __forceinline__ void fill(int panel, int cols, const Sums& sums) const {
-        Epilogue epilogue = epilogue_;
-        // Or the compiler multiplies all sums ahead of the loop over panels, and keeps both.
-        if constexpr (Epilogue::kScaled) {
-            asm volatile("" : "+f"(epilogue.scale_d));
-        } else if constexpr (std::is_integral_v<Value>) {
-            asm volatile("" : "+l"(epilogue.alpha));
-        }
+    // use(row, eight, count, sum): four times eight columns of eight rows of the panel, of which a
+    // thread holds two of each, sum(w, e). `count` of the four exist.
+    template <class Sums, class Use>
+    __device__ __forceinline__ void for_fours(int panel, int cols, Sums& sums,
+                                              const Use& use) const {
 #pragma unroll
         for (int i = 0; i < kPanels * kEightRows; ++i) {
             if (i / kEightRows != panel) continue;  // registers have no run-time index
@@ -101,52 +110,50 @@ class RowStore {
 #pragma unroll
             for (int eight = first; eight < first + kEights && eight < kAll; eight += 4) {
                 if ((eight - first) % 8 == 0 && (eight - first) * 8 >= cols) break;
-                const int row = i % kEightRows * 8;
-                Pair pair[4];
-                if constexpr (kReadsC) move<true>(row, eight - first, pair);
-#pragma unroll
-                for (int w = 0; w < 4; ++w) {
-#pragma unroll
-                    for (int e = 0; e < 2; ++e) {
-                        const int sum = 4 * min(eight + w, kAll - 1) + eight_rows % 2 * 2 + e;
-                        const auto value = epilogue::widen<Value>(sums[eight_rows / 2][sum]);
-                        T& element = pair[w].element[e];
-                        if constexpr (kReadsC) {
-                            const auto c = epilogue::widen<Value>(element);
-                            element = epilogue::round_to<T>(epilogue(value, c));
-                        } else {
-                            element = epilogue::round_to<T>(epilogue(value));
-                        }
-                    }
-                }
-                move<false>(row, eight - first, pair);
+                use(i % kEightRows * 8, eight - first, min(kAll - eight, 4),
+                    [&](int w, int e) -> auto& {
+                        return sums[eight_rows / 2][4 * (eight + w) + eight_rows % 2 * 2 + e];
+                    });
             }
         }
     }
-    // Four times eight columns of eight rows of the panel, of which a thread holds two of each.
-    template <bool kLoads>
-    __device__ __forceinline__ void move(int row, int eight, Pair (&pair)[4]) const {
-        if constexpr (sizeof(T) == 2) {
-            auto& words = reinterpret_cast<std::uint32_t (&)[4]>(pair);
-            const int its_row = row + its_lane() % 8;
-            const std::uint32_t its = address(its_row, (eight + its_lane() / 8) * 16);
-            if constexpr (kLoads) {
-                ptx::load_matrices(its, words);
-            } else {
-                ptx::store_matrices(its, words);
-            }
-        } else {
+    using Pair = device::Vector<T, 2>;
+    // Where a lane has the row of a matrix of 8 x 8, and where its pair of eight columns.
+    __device__ std::uint32_t matrix_row(int row, int eight) const {
+        return address(row + its_lane() % 8, (eight + its_lane() / 8) * 16);
+    }
+    __device__ std::uint32_t pair_address(int row, int eight) const {
+        return address(row + its_lane() / 4, eight * 32 + its_lane() % 4 * 8);
+    }
+
+    // Sums, as T, into the panel.
+    template <class Sums>
+    __device__ __forceinline__ void fill(int panel, int cols, Sums& sums) const {
+        const Epilogue epilogue = epilogue_.reads_c() ? identity(epilogue_) : epilogue_;
+        for_fours(panel, cols, sums, [&](int row, int eight, int count, const auto& sum) {
+            Pair pair[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
-                const std::uint32_t its =
-                    address(row + its_lane() / 4, (eight + w) * 32 + its_lane() % 4 * 8);
-                if constexpr (kLoads) {
-                    pair[w] = ptx::load_shared<Pair>(its);
-                } else {
-                    ptx::store_shared(its, pair[w]);
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    const auto value = epilogue::widen<Value>(sum(min(w, count - 1), e));
+                    pair[w].element[e] = epilogue::round_to<T>(epilogue(value));
                 }
             }
-        }
+            if constexpr (sizeof(T) == 2) {
+                std::uint32_t words[4];
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    words[w] = reinterpret_cast<const std::uint32_t&>(pair[w]);
+                }
+                ptx::store_matrices(matrix_row(row, eight), words);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    ptx::store_shared(pair_address(row, eight + w), pair[w]);
+                }
+            }
+        });
     }
 
     // Rows of D or C in words. Every other row begins at the same place of a word, and is so many
@@ -230,6 +237,34 @@ class RowStore {
             ptx::store_shared(address(row, col * static_cast<int>(sizeof(T))), *its);
         });
     }
+    template <class Sums>
+    __device__ __forceinline__ void add_c(int panel, int cols, Sums& sums) const {
+        const Epilogue epilogue = epilogue_;
+        for_fours(panel, cols, sums, [&](int row, int eight, int count, const auto& sum) {
+            Pair pair[4];
+            if constexpr (sizeof(T) == 2) {
+                std::uint32_t words[4];
+                ptx::load_matrices(matrix_row(row, eight), words);
+#pragma unroll
+                for (int w = 0; w < 4; ++w) pair[w] = reinterpret_cast<const Pair&>(words[w]);
+            } else {
+#pragma unroll
+                for (int w = 0; w < 4; ++w) {
+                    pair[w] = ptx::load_shared<Pair>(pair_address(row, eight + w));
+                }
+            }
+#pragma unroll
+            for (int w = 0; w < count; ++w) {
+#pragma unroll
+                for (int e = 0; e < 2; ++e) {
+                    auto& value = sum(w, e);
+                    value = static_cast<std::decay_t<decltype(value)>>(epilogue(
+                        epilogue::widen<Value>(value), epilogue::widen<Value>(pair[w].element[e])));
+                }
+            }
+        });
+    }
+
     // Row after row, so that what a sector of L2 has of one segment and of the next reaches it
     // together: otherwise it is fetched from memory to be completed. Words of a few rows are read
     // before the first one is written.
