@@ -8,8 +8,6 @@
 namespace tcgemm {
 namespace {
 
-constexpr std::int64_t kSectorBytes = 32;
-
 // More bytes that each line of a tile seems to have. Kernels that only store lines of 128, 256, 512
 // and 1,024 bytes reach 1.0, 1.5, 1.9 and 2.3 TB/s on an H100, and 3.15 where lines begin at
 // sectors; 0.7, 1.0, 1.4 and 1.8 TB/s where tiles below each other follow. Products lie between.

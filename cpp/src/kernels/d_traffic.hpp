@@ -9,6 +9,8 @@
 
 namespace tcgemm {
 
+inline constexpr std::int64_t kSectorBytes = 32;  // of L2
+
 // Bytes that memory moves for D, of which so many rows and columns are stored together. Where lines
 // of D (rows, or columns where those are contiguous) begin amid sectors of L2, so does what is
 // stored of one, and L2 fetches a sector that it does not hold and that is written in parts.

@@ -35,7 +35,7 @@ struct ShortKCost {
 };
 
 // What an element costs of a sector, where lanes lie `step` bytes apart.
-inline double sector_share(double step) { return std::min(step / 32, 1.0); }
+inline double sector_share(double step) { return std::min(step / kSectorBytes, 1.0); }
 
 // `problem`: as the kernel computes it.
 inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
@@ -72,9 +72,9 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
 
     const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, block_cols) * batch;
     const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
-    const double waiting_us = kShortKBlockUs * on_sm + kShortKSetUs *
-                                                           (ceil_div(k, kernel.steps) - 1) *
-                                                           ceil_div(on_sm, kernel.resident);
+    const double further_sets = ceil_div(k, kernel.steps) - 1;
+    const double waves = ceil_div(on_sm, kernel.resident);
+    const double waiting_us = kShortKBlockUs * on_sm + kShortKSetUs * further_sets * waves;
     const double issue_us = on_sm * warps * (store_cycles + k * k_cycles) / clock_mhz(device);
 
     double sectors = 0;
@@ -83,7 +83,7 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
         const bool whole = problem->m % together == 0 && is_aligned(d.col_stride, together);
         const double stores = m * n * batch / (whole ? std::min(together, 16 / d_item) : 1);
         const double d_step = static_cast<double>(std::abs(d.col_stride)) * d_item;
-        sectors += stores * sector_share(d_step * (vectors ? kernel.thread_cols : 1));
+        sectors = stores * sector_share(d_step * (vectors ? kernel.thread_cols : 1));
     }
     const double resident_cols = std::min<double>(on_sm, kernel.resident) * cols;
     if (b_step > item && resident_cols * std::min(b_step, kLineBytes) > kL1Bytes) {

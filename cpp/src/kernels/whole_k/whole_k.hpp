@@ -114,8 +114,8 @@ constexpr OperandNeeds needs(int element_bytes) {
     return needs;
 }
 
-// Columns of D that are stored at about the same time, by a block and the next one.
-inline constexpr int kStoredColumns = 64;
+// Columns of D that are stored at about the same time, at least: by a block and the next one.
+inline constexpr int kLeastStoredColumns = 64;
 
 // Of what must come from memory, and go there: an operand that batches share comes once.
 inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
@@ -129,7 +129,7 @@ inline double memory_us(const ValidProblem& problem, int tile, int element_bytes
         return all;
     };
     return (bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n) +
-            stored_bytes(problem, tile, std::max(tile, kStoredColumns), device)) /
+            stored_bytes(problem, tile, std::max(tile, kLeastStoredColumns), device)) /
            memory_rate(device);
 }
 
