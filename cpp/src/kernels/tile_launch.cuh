@@ -30,12 +30,12 @@ void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView str
         [&](const GemmArgs& what, const KSplit& split) { launch(what, scheduler, split, stream); });
 }
 
-// A block for each tile, in as many launches as the grid needs. `overlaps_predecessor`: see
-// device::LaunchConfig.
-template <class Row, class Epilogue>
-void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, KSplit, std::int64_t),
+// A block for each tile, in as many launches as the grid needs. `work`: what a block has of its
+// tile, a part of K. `overlaps_predecessor`: see device::LaunchConfig.
+template <class Row, class Epilogue, class Work>
+void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, Work, std::int64_t),
                    std::size_t shared_bytes, const GemmArgs& args, const Epilogue& epilogue,
-                   const device::TileScheduler& scheduler, const KSplit& split, StreamView stream,
+                   const device::TileScheduler& scheduler, const Work& work, StreamView stream,
                    bool overlaps_predecessor = false) {
     for (std::int64_t tile = 0; tile < scheduler.count(); tile += device::kMaxGrid) {
         device::LaunchConfig config;
@@ -44,7 +44,7 @@ void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, KSp
         config.shared_bytes = shared_bytes;
         config.stream = stream;
         config.overlaps_predecessor = overlaps_predecessor;
-        device::launch(Row::name, kernel, config, args, epilogue, scheduler, split, tile);
+        device::launch(Row::name, kernel, config, args, epilogue, scheduler, work, tile);
     }
 }
 

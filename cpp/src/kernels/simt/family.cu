@@ -9,6 +9,8 @@
 #include "kernels/simt/cost_model.hpp"
 #include "kernels/simt/few_rows.hpp"
 #include "kernels/simt/few_rows_model.hpp"
+#include "kernels/simt/outer.hpp"
+#include "kernels/simt/outer_model.hpp"
 #include "kernels/simt/policy.hpp"
 #include "kernels/simt/short_k.hpp"
 #include "kernels/simt/short_k_model.hpp"
@@ -162,6 +164,41 @@ constexpr KernelInfo few_rows(const char* name) {
                       schedule_few_rows<Policy>, launch_few_rows<Policy>});
 }
 
+template <class Policy>
+std::string rejects_outer(const ValidProblem& problem, const DeviceProperties&) {
+    if (problem.batch_invariant()) return competes_in_other_bits();
+    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
+    if (reason.empty()) reason = rejects_long_k(problem, Policy::kBlockK);
+    constexpr DType own = Policy::Numbers::kDType;
+    if (reason.empty() && problem->d.dtype != own) {
+        reason =
+            std::string("stores ") + name(own) + ", the problem asks for " + name(problem->d.dtype);
+    }
+    return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
+}
+
+template <class Policy>
+Schedule schedule_outer(const ValidProblem& problem, const DeviceProperties& device) {
+    const auto cost_us = [&](const ValidProblem& its) {
+        const bool fits = rejects_tiles(its, Policy::tile).empty();
+        return fits ? outer_us(Policy::kTile, its, device)
+                    : std::numeric_limits<double>::infinity();
+    };
+    const double along = cost_us(problem), across = cost_us(problem.turned());
+    Schedule schedule;
+    schedule.transposed = across < along;
+    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
+    return schedule;
+}
+
+template <class Policy>
+constexpr KernelInfo outer(const char* name) {
+    KernelInfo info = competing({name, Policy::tile, kTileNeeds, rejects_outer<Policy>,
+                                 schedule_outer<Policy>, launch_outer<Policy>});
+    info.dynamic_shared_bytes = outer_shared_bytes(Policy::kTile, Policy::kBlockK);
+    return info;
+}
+
 template <class Math>
 std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties&) {
     using Numbers = typename Math::Numbers;
@@ -219,6 +256,8 @@ constexpr KernelInfo kKernels[] = {
     short_k<ShortK<F16>>("simt_f16_short_k_8x512"),
     short_k<ShortK<BF16>>("simt_bf16_short_k_8x512"),
     short_k<ShortK<F64>>("simt_f64_short_k_8x256"),
+    outer<Outer<F32>>("simt_f32_outer_64x128"),
+    outer<Outer<F64>>("simt_f64_outer_64x64"),
     whole_k_row<16>("simt_f32_whole_k_16x16"),
     whole_k_row<32>("simt_f32_whole_k_32x32"),
 };
