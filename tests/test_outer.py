@@ -27,7 +27,7 @@ kernel = kernels(lambda name: "_outer_" in name)
 
 
 def test_each_number_of_rows_and_columns(kernel):
-    """Around what a thread, a warp and a block have, and the 32 columns that are stored at a time."""
+    """Around what a thread, a warp and a block have, and what is stored at a time."""
     rows = (1, 7, 8, 9, 63, 64, 65, 130)
     for m, n in itertools.product(rows, (1, 31, 32, 33, 57, 64, 65, 96, 121, 128, 129, 263)):
         a, b, c = operands(mode_of(kernel), m, n, 6)
