@@ -284,6 +284,21 @@ TEST(tiles_lie_across_d_where_that_is_cheaper) {
     }
 }
 
+// As rows of A weights come to pairs of SMs at a rate of their own, and 80 or 96 tiles are two for
+// some of the 66 pairs: 51 and 61 us on an H200, where columns of B take 38 and 51.
+TEST(weights_that_pairs_of_sms_share_unevenly_come_as_b) {
+    const auto lie_across = [](std::int64_t n, std::int64_t k) {
+        return best_row(k_major_product(DType::f16, DType::f16, Accumulate::fp32, {16, n, k}))
+            .transposed;
+    };
+    if (modes().empty()) return;
+    CHECK(!lie_across(5120, 13824));
+    CHECK(!lie_across(6144, 16384));
+    CHECK(!lie_across(14336, 4096));
+    CHECK(lie_across(8192, 8192));  // two for nearly all
+    CHECK(lie_across(2048, 2048));  // one for half of them
+}
+
 // A tall D of few columns: where boxes of B lie along them, the copy engine clips each of their
 // rows, for every tile again: taller tiles do with half as many, and to pack B with contiguous k
 // costs those of 64 rows less.
