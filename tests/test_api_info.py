@@ -48,7 +48,9 @@ def test_kernels():
         assert row["name"].startswith(row["family"])
         assert bool(row["architectures"]) == (row["family"] != "host")
         assert re.fullmatch(r"(\d+x\d+x\d+)?", row["tile"])
-        asks_for_shared = row["family"] not in ("simt", "host") or "_whole_k_" in row["name"]
+        asks_for_shared = row["family"] not in ("simt", "host") or any(
+            part in row["name"] for part in ("_whole_k_", "_outer_")
+        )
         assert (row["dynamic_shared_bytes"] > 0) == asks_for_shared
 
 
