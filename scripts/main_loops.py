@@ -171,7 +171,10 @@ def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> 
         kind, steps = ("strips", "x128") if row[3] == "true" else ("whole_k", "")
         tile = f"{row[2]}x{row[2]}{steps}"
         return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_{kind}_{tile}"]
-    if kernel.family == "simt":  # whose policies are not named as rows of its table; all static
+    if row := re.search(r"::outer_kernel<(?:\w+::)?Outer<(?:\w+::)?F(\d+)>", str(kernel)):
+        (name,) = (name for name in dynamic if name.startswith(f"simt_f{row[1]}_outer_"))
+        return static + dynamic[name]
+    if kernel.family == "simt":  # whose other policies are named as no rows are; all static
         return static
     row = re.search(r"::gemm_kernel<\w+::Policy<\w+::(\w+)", str(kernel))
     if row is None or f"{kernel.family}_{row[1]}" not in dynamic:
@@ -187,7 +190,7 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
     dynamic = read_dynamic_shared_bytes(folder)
     rows = []
     for (name, architecture), body in functions.items():
-        multiplies = re.search("(gemm|few_rows|whole_k|strips)_kernel", name)
+        multiplies = re.search("(gemm|few_rows|whole_k|strips|outer)_kernel", name)
         loop = main_loop(body) if multiplies else []
         if not loop:
             continue
