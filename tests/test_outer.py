@@ -36,8 +36,8 @@ def test_each_number_of_rows_and_columns(kernel):
 
 
 def test_each_place_of_d_in_sectors(kernel):
-    """Of few tiles, which may begin amid sectors, and of so many that they do not."""
-    for pad, offset, n in itertools.product(range(9), (0, 1, 3, 8), (40, 61, 1100)):
+    """Of one tile, of one that would take a second (and begins amid sectors), and of many."""
+    for pad, offset, n in itertools.product(range(9), (0, 1, 3, 8), (40, 127, 1100)):
         a, b, c = operands(mode_of(kernel), 70, n, 5)
         how = {"c": Layout(pad=pad), "out": Layout(pad=pad, offset=offset)}
         check(kernel, a, b, c, beta=2, expect="exact", layouts=how)
@@ -57,8 +57,8 @@ def test_each_k(kernel):
 
 
 def test_blocks_of_many_tiles(kernel):
-    """As many tiles a block as there are at most, and one more row of each than tiles have."""
-    for m, n, k in ((150_001, 40, 3), (40_001, 130, 17), (40, 150_001, 2)):
+    """Up to 16, the most there are, and a row in the last one."""
+    for m, n, k in ((270_401, 40, 3), (40_001, 130, 17), (40, 270_401, 2)):
         a, b, c = operands(mode_of(kernel), m, n, k)
         check(kernel, a, b, c, beta=1, expect="exact")
         check(kernel, a, b, expect="exact", layouts={"a": COL, "out": ODD_COL})

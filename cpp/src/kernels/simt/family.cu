@@ -97,16 +97,38 @@ std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
-template <class Policy>
-std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&) {
+// Of kernels whose blocks have all of K: as the operands are and as the sums they store.
+template <class Numbers>
+std::string rejects_short(const ValidProblem& problem, int most_k) {
     if (problem.batch_invariant()) return competes_in_other_bits();
-    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
-    if (reason.empty()) reason = rejects_long_k(problem, kMaxShortK);
-    constexpr DType own = Policy::Numbers::kDType, sums = sum_dtype(own);
+    std::string reason = rejects_numbers<Numbers>(problem);
+    if (reason.empty()) reason = rejects_long_k(problem, most_k);
+    constexpr DType own = Numbers::kDType, sums = sum_dtype(own);
     if (reason.empty() && problem->d.dtype != own && problem->d.dtype != sums) {
         reason = std::string("stores ") + name(own) + (own == sums ? "" : " and float32") +
                  ", the problem asks for " + name(problem->d.dtype);
     }
+    return reason;
+}
+
+// Along D or across it, whichever cost_us(problem) says costs less.
+template <class Cost>
+Schedule cheaper_way(const ValidProblem& problem, const DeviceProperties& device,
+                     const TileConfig& tile, Cost&& cost_us) {
+    const auto us = [&](const ValidProblem& its) {
+        const bool fits = rejects_tiles(its, tile).empty();
+        return fits ? cost_us(its) : std::numeric_limits<double>::infinity();
+    };
+    const double along = us(problem), across = us(problem.turned());
+    Schedule schedule;
+    schedule.transposed = across < along;
+    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
+    return schedule;
+}
+
+template <class Policy>
+std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&) {
+    const std::string reason = rejects_short<typename Policy::Numbers>(problem, kMaxShortK);
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
@@ -115,15 +137,8 @@ Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& d
     constexpr ShortKCost kCost = {Policy::kRows,    Policy::kCols,
                                   Policy::kThreads, Policy::kBlocksPerSm,
                                   Policy::kSteps,   sizeof(typename Policy::Element)};
-    const auto cost_us = [&](const ValidProblem& its) {
-        const bool fits = rejects_tiles(its, Policy::tile).empty();
-        return fits ? short_k_us(kCost, its, device) : std::numeric_limits<double>::infinity();
-    };
-    const double along = cost_us(problem), across = cost_us(problem.turned());
-    Schedule schedule;
-    schedule.transposed = across < along;
-    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
-    return schedule;
+    return cheaper_way(problem, device, Policy::tile,
+                       [&](const ValidProblem& its) { return short_k_us(kCost, its, device); });
 }
 
 template <class Policy>
@@ -166,29 +181,15 @@ constexpr KernelInfo few_rows(const char* name) {
 
 template <class Policy>
 std::string rejects_outer(const ValidProblem& problem, const DeviceProperties&) {
-    if (problem.batch_invariant()) return competes_in_other_bits();
-    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
-    if (reason.empty()) reason = rejects_long_k(problem, Policy::kBlockK);
-    constexpr DType own = Policy::Numbers::kDType;
-    if (reason.empty() && problem->d.dtype != own) {
-        reason =
-            std::string("stores ") + name(own) + ", the problem asks for " + name(problem->d.dtype);
-    }
+    const std::string reason = rejects_short<typename Policy::Numbers>(problem, Policy::kBlockK);
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
 
 template <class Policy>
 Schedule schedule_outer(const ValidProblem& problem, const DeviceProperties& device) {
-    const auto cost_us = [&](const ValidProblem& its) {
-        const bool fits = rejects_tiles(its, Policy::tile).empty();
-        return fits ? outer_us(Policy::kTile, its, device)
-                    : std::numeric_limits<double>::infinity();
-    };
-    const double along = cost_us(problem), across = cost_us(problem.turned());
-    Schedule schedule;
-    schedule.transposed = across < along;
-    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
-    return schedule;
+    return cheaper_way(problem, device, Policy::tile, [&](const ValidProblem& its) {
+        return outer_us(Policy::kTile, its, device);
+    });
 }
 
 template <class Policy>

@@ -1,5 +1,6 @@
-// A sum of few outer products, on CUDA cores: D is what takes time, and goes out in whole sectors
-// of L2 wherever its rows begin. The rows of a warp lie alike in sectors, and so do its columns.
+// A sum of few outer products, on CUDA cores: D is what takes time, and all but a small one goes
+// out in whole sectors of L2 wherever its rows begin. The rows of a warp lie alike in sectors, and
+// its columns begin with one.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@
 namespace tcgemm::simt {
 
 // A thread's elements of kLines lines, rows of A or columns of B, on their way to shared memory.
-// What does not exist is zero. kAtOnce values of k of each line are loaded together.
+// What does not exist is zero. As many are loaded together, in a round, as kAtOnce values of k of
+// each line are.
 template <class Element, int kLines, int kThreads, int kAtOnce>
 class LinesOnTheWay {
     static constexpr int kCount = std::max(kLines * kAtOnce / kThreads, 1);

@@ -14,17 +14,15 @@ void launch_outer(const GemmArgs& given, const Schedule& schedule, StreamView st
     using Epilogue = epilogue::Linear<typename Policy::Numbers::Result>;
     const GemmArgs args = schedule.transposed ? turned(given) : given;
     constexpr OuterTile kTile = Policy::kTile;
-    const std::int64_t cols = args.n + outer_column_step<Policy>(args) - 1;
-    const std::int64_t tiles_n = divide_up(cols, Policy::kCols);
     const DeviceProperties& device = properties(Device::cuda(runtime::current_device()));
-    const std::int64_t resident = device.sm_count * Policy::kBlocksPerSm;
-    const std::int64_t tiles_of_block = outer_tiles_of_block(divide_up(args.m, Policy::kRows),
-                                                             tiles_n * args.batch.count, resident);
-    const int block_rows = static_cast<int>(tiles_of_block) * Policy::kRows;
-    const std::int64_t blocks_m = divide_up(args.m, block_rows);
+    const OuterGrid grid(kTile, outer_column_step<Policy>(args), args.m, args.n, args.batch.count,
+                         device.sm_count);
     // Where all blocks are at work at once, those of the last, narrow column come second to an SM.
-    const bool at_once = blocks_m * tiles_n * args.batch.count <= resident;
-    const device::TileScheduler tiles(blocks_m, tiles_n, args.batch.count, at_once ? blocks_m : 8);
+    const bool at_once = grid.blocks_m * grid.tiles_n * args.batch.count <= grid.resident;
+    constexpr std::int64_t kBand = 8;  // rows of blocks
+    const device::TileScheduler tiles(grid.blocks_m, grid.tiles_n, args.batch.count,
+                                      at_once ? grid.blocks_m : kBand);
+    const int block_rows = static_cast<int>(grid.tiles_of_block) * Policy::kRows;
     launch_blocks<Policy>(outer_kernel<Policy, Epilogue>, outer_shared_bytes(kTile, args.k), args,
                           Epilogue(args), tiles, block_rows, stream, true);
 }

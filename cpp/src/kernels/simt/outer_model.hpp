@@ -8,6 +8,7 @@
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/simt/outer_tiles.hpp"
+#include "kernels/simt/short_k_model.hpp"
 #include "kernels/wave_model.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/device.hpp"
@@ -23,8 +24,6 @@ inline constexpr double kOuterBlocksKUs = 0.031;  // for each k of B
 // a k of A's columns, whose lanes lie in different sectors.
 inline constexpr double kOuterTileCycles = 134, kOuterStoreCycles = 164;
 inline constexpr double kOuterStepCycles = 37, kOuterGroupCycles = 43, kOuterColumnCycles = 3.7;
-// Where neither rows nor columns of D are contiguous L2 takes so many sectors in a microsecond.
-inline constexpr double kOuterSectorsPerUs = 69e3;
 
 // `problem`: as the kernel computes it.
 inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
@@ -40,13 +39,10 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
     const bool has_rows = d.col_stride == 1;
     const int step =
         has_rows ? outer_column_step(tile, d_places, problem->m, problem->n, batch) : 1;
-    const std::int64_t tiles_n = divide_up(problem->n + step - 1, tile.cols);
-    const std::int64_t tiles_m = divide_up(problem->m, tile.rows);
     const int sms = std::max(device.sm_count, 1);
-    const std::int64_t tiles_of_block =
-        outer_tiles_of_block(tiles_m, tiles_n * batch, std::int64_t{sms} * tile.blocks_per_sm);
-    const std::int64_t blocks = divide_up(tiles_m, tiles_of_block) * tiles_n * batch;
-    const auto on_sm = static_cast<double>(divide_up(blocks, sms));
+    const OuterGrid grid(tile, step, problem->m, problem->n, batch, sms);
+    const std::int64_t tiles_n = grid.tiles_n;
+    const auto on_sm = static_cast<double>(divide_up(grid.blocks_m * tiles_n * batch, sms));
 
     // Groups of 32 columns, stored and multiplied, in the mean.
     const int most = tile.cols / 32;
@@ -69,14 +65,15 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
         static_cast<double>(std::clamp<std::int64_t>(problem->m, 4, 8)) / 4;
     const double busy_us =
         ceil_div(on_sm, tile.blocks_per_sm) * (kOuterBlocksUs + kOuterBlocksKUs * k) +
-        on_sm * static_cast<double>(tiles_of_block) * warps_of_scheduler * cycles /
+        on_sm * static_cast<double>(grid.tiles_of_block) * warps_of_scheduler * cycles /
             clock_mhz(device);
     const double outputs = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
                            static_cast<double>(batch);
     const double operands =
         static_cast<double>(problem->m + problem->n) * k * static_cast<double>(batch);
     double memory_us = (outputs + operands) * tile.item / memory_rate(device);
-    if (!has_rows) memory_us = std::max(memory_us, outputs / kOuterSectorsPerUs);
+    // Where rows of D are not contiguous each element goes to a sector of its own.
+    if (!has_rows) memory_us = std::max(memory_us, outputs / kSectorsPerUs);
     return kOuterLaunchUs + overlapped(busy_us, memory_us);
 }
 

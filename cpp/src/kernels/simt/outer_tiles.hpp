@@ -18,8 +18,8 @@ struct OuterTile {
     int item;     // bytes of an element
     int blocks_per_sm;
 
-    // A block has rows of A in shared memory, with the most k there can be, and rows of B with
-    // columns before the tile's. Neighbours begin in other banks.
+    // A block has rows of A in shared memory, with the most k there can be, and rows of B, of a
+    // tile's columns and some more: tiles may begin earlier. Neighbours begin in other banks.
     int most_k;
     constexpr int spare_cols() const { return static_cast<int>(kSectorBytes) / item; }
     constexpr int pitch_a() const { return most_k + steps_k; }
@@ -62,5 +62,20 @@ inline std::int64_t outer_tiles_of_block(std::int64_t tiles_m, std::int64_t colu
     }
     return best;
 }
+
+// The blocks of a launch, for D of m x n in each of `batch` matrices. `step`: outer_column_step().
+struct OuterGrid {
+    std::int64_t tiles_n, tiles_of_block, blocks_m;
+    std::int64_t resident;  // blocks that are at work at once
+
+    OuterGrid(OuterTile tile, int step, std::int64_t m, std::int64_t n, std::int64_t batch,
+              int sm_count)
+        : tiles_n(divide_up(n + step - 1, tile.cols)),
+          resident(std::int64_t{std::max(sm_count, 1)} * tile.blocks_per_sm) {
+        const std::int64_t tiles_m = divide_up(m, tile.rows);
+        tiles_of_block = outer_tiles_of_block(tiles_m, tiles_n * batch, resident);
+        blocks_m = divide_up(tiles_m, tiles_of_block);
+    }
+};
 
 }  // namespace tcgemm::simt

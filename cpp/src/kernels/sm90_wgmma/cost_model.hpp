@@ -17,7 +17,8 @@ namespace tcgemm::sm90_wgmma {
 // schedules of 184 products in FP16 on an H100 (step 82), the others on an H200.
 // Of memory, to an SM whose block reads more than its ring holds.
 inline constexpr double kAloneBytesPerUs = 7.25e4;
-// Of memory, to a pair of SMs, of rows of A.
+// And to a pair of SMs, both of which are at it, as rows of A. (As columns of B more, why is not
+// known: step 94.)
 inline constexpr double kPairBytesPerUs = 6.8e4;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // A k-block, however narrow the tile: of a ring of k-blocks, and of one.
@@ -231,8 +232,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const bool has_whole_ring = row.few_rows && tiles <= sms;
     double memory_us =
         is_split || has_whole_ring ? spread_us(bytes, tiles, device) : bytes / memory_rate(device);
-    // Where one tile alone reads them, rows of A come to pairs of SMs no faster than that, and some
-    // have a tile more.
+    // Of rows of A that one tile alone reads, pairs of SMs get no more than kPairBytesPerUs, and
+    // some have more tiles than others.
     const double pairs = std::max(device.sm_count / 2, 1);
     if (!is_split && arrangement.tiles_n() == 1 && tiles > pairs && a_bytes / tiles > kRingBytes) {
         memory_us =
