@@ -31,8 +31,8 @@ void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView str
         [&](const GemmArgs& what, const KSplit& split) { launch(what, scheduler, split, stream); });
 }
 
-// A block for each tile, in as many launches as the grid needs. `work`: what else a block is told of
-// its work, a part of K or how many rows. `overlaps_predecessor`: see device::LaunchConfig.
+// A block for each tile, in as many launches as the grid needs. `work`: what else a block is told
+// of its work, a part of K or how many rows. `overlaps_predecessor`: see device::LaunchConfig.
 template <class Row, class Epilogue, class Work>
 void launch_blocks(void (*kernel)(GemmArgs, Epilogue, device::TileScheduler, Work, std::int64_t),
                    std::size_t shared_bytes, const GemmArgs& args, const Epilogue& epilogue,
