@@ -34,7 +34,7 @@ namespace tcgemm::sm80_mma {
     ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 5, 1, 1.055, 5.0, 1.06, 1.06)           \
     ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)                  \
     ROW(f64_32x64x16, double, double, double, false, 32, 64, 16, 32, 32, 6, 3, 0.172, 3.2, 0.25, 0.4)                 \
-    ROW(f64_32x32x32, double, double, double, false, 32, 32, 32, 32, 32, 6, 2, 0.185, 2.1, 0.29, 0.45)                \
+    ROW(f64_32x32x32, double, double, double, false, 32, 32, 32, 32, 32, 6, 2, 0.185, 2.4, 0.29, 0.45)                \
     ROW(f64_unaligned_128x128x16, UnalignedF64, UnalignedF64, double, false, 128, 128, 16, 64, 32, 5, 1, 1.09, 5.0, 1.06, 1.06) \
     ROW(f64_unaligned_64x64x16, UnalignedF64, UnalignedF64, double, false, 64, 64, 16, 32, 32, 4, 3, 0.36, 2.5, 0.5, 0.6)                  \
     ROW(f64_unaligned_32x32x32, UnalignedF64, UnalignedF64, double, false, 32, 32, 32, 32, 32, 5, 2, 0.29, 2.8, 0.37, 0.5)
