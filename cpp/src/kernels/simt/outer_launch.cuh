@@ -18,7 +18,7 @@ void launch_outer(const GemmArgs& given, const Schedule& schedule, StreamView st
     const OuterGrid grid(kTile, outer_column_step<Policy>(args), args.m, args.n, args.batch.count,
                          device.sm_count);
     // Where all blocks are at work at once, those of the last, narrow column come second to an SM.
-    const bool at_once = grid.blocks_m * grid.tiles_n * args.batch.count <= grid.resident;
+    const bool at_once = grid.blocks <= grid.resident;
     constexpr std::int64_t kBand = 8;  // rows of blocks
     const device::TileScheduler tiles(grid.blocks_m, grid.tiles_n, args.batch.count,
                                       at_once ? grid.blocks_m : kBand);

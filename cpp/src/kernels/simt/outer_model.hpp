@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "core/math.hpp"
-#include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/simt/outer_tiles.hpp"
 #include "kernels/simt/short_k_model.hpp"
@@ -15,13 +14,13 @@
 
 namespace tcgemm::simt {
 
-// Fitted to 740 products of FP32 and FP64 on an H200, 9 % off (rms).
+// Fitted to 740 products of FP32 and FP64 on an H200, 11 % off (rms).
 inline constexpr double kOuterLaunchUs = 0.6;
 inline constexpr double kOuterBlocksUs = 1.34;  // the begin of the blocks that an SM has at a time
 inline constexpr double kOuterBlocksKUs = 0.031;  // for each k of B
-// Cycles of a warp, that are not shared with the others of its scheduler: for a tile; for 32
-// columns of D to be stored; for kVector values of k, and their multiply-adds with 32 columns; for
-// a k of A's columns, whose lanes lie in different sectors.
+// Cycles of a scheduler for each of its warps: for a tile; for 32 columns of D to be stored; for
+// steps_k values of k, and their multiply-adds with 32 columns; for a k of A's columns, whose lanes
+// lie in different sectors.
 inline constexpr double kOuterTileCycles = 134, kOuterStoreCycles = 164;
 inline constexpr double kOuterStepCycles = 37, kOuterGroupCycles = 43, kOuterColumnCycles = 3.7;
 
@@ -42,7 +41,7 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
     const int sms = std::max(device.sm_count, 1);
     const OuterGrid grid(tile, step, problem->m, problem->n, batch, sms);
     const std::int64_t tiles_n = grid.tiles_n;
-    const auto on_sm = static_cast<double>(divide_up(grid.blocks_m * tiles_n * batch, sms));
+    const auto on_sm = static_cast<double>(divide_up(grid.blocks, sms));
 
     // Groups of 32 columns, stored and multiplied, in the mean.
     const int most = tile.cols / 32;

@@ -41,7 +41,7 @@ constexpr int outer_shared_bytes(OuterTile tile, std::int64_t k) {
 TCGEMM_HOST_DEVICE int outer_column_step(OuterTile tile, std::int64_t places, std::int64_t m,
                                          std::int64_t n, std::int64_t batch) {
     constexpr std::int64_t kSmallBytes = 16 << 20, kFewTiles = 8;
-    const auto step = static_cast<int>(kSectorBytes / tile.item);
+    const int step = tile.spare_cols();
     if (places % kSectorBytes == 0) return 1;
     const std::int64_t tiles = (n + tile.cols - 1) / tile.cols;
     const bool is_small = tiles < kFewTiles && m * n * batch <= kSmallBytes / tile.item;
@@ -66,15 +66,16 @@ inline std::int64_t outer_tiles_of_block(std::int64_t tiles_m, std::int64_t colu
 // The blocks of a launch, for D of m x n in each of `batch` matrices. `step`: outer_column_step().
 struct OuterGrid {
     std::int64_t tiles_n, tiles_of_block, blocks_m;
+    std::int64_t blocks;    // in all batches
     std::int64_t resident;  // blocks that are at work at once
 
-    OuterGrid(OuterTile tile, int step, std::int64_t m, std::int64_t n, std::int64_t batch,
-              int sm_count)
+    OuterGrid(OuterTile tile, int step, std::int64_t m, std::int64_t n, std::int64_t batch, int sms)
         : tiles_n(divide_up(n + step - 1, tile.cols)),
-          resident(std::int64_t{std::max(sm_count, 1)} * tile.blocks_per_sm) {
+          resident(std::int64_t{sms} * tile.blocks_per_sm) {
         const std::int64_t tiles_m = divide_up(m, tile.rows);
         tiles_of_block = outer_tiles_of_block(tiles_m, tiles_n * batch, resident);
         blocks_m = divide_up(tiles_m, tiles_of_block);
+        blocks = blocks_m * tiles_n * batch;
     }
 };
 
