@@ -2,10 +2,9 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import tcgemm
-from harness import COL, Layout, data
+from harness import COL, Layout
 from harness.forced import (
     ODD,
     ODD_COL,
@@ -15,6 +14,7 @@ from harness.forced import (
     check_each_k,
     check_each_layout,
     check_no_k,
+    check_rounding,
     check_special_values,
     check_what_lies_outside,
     kernels,
@@ -85,11 +85,7 @@ def test_special_values_reach_their_row_and_column_alone(kernel):
 
 
 def test_rounding_keeps_the_bound(kernel):
-    mode = mode_of(kernel)
-    rng = np.random.default_rng(1)
-    for draw in (data.positive, data.signed):
-        a, b = draw(rng, mode, (5, 150, 32), (5, 32, 170))
-        check(kernel, a, b, alpha=0.3)
+    check_rounding(kernel, ((5, 150, 32), (5, 32, 170)), alpha=0.3)
 
 
 def test_others_say_what_they_do_not_take(kernel):

@@ -2,9 +2,8 @@
 
 import re
 
-import numpy as np
 import pytest
-from harness import COL, Layout, data
+from harness import COL, Layout
 from harness.forced import (
     check,
     check_batch_invariant_is_not_taken,
@@ -12,6 +11,7 @@ from harness.forced import (
     check_each_layout,
     check_each_size,
     check_no_k,
+    check_rounding,
     check_special_values,
     check_what_lies_outside,
     kernels,
@@ -58,10 +58,8 @@ def test_special_values_reach_their_row_and_column_alone(kernel):
 
 
 def test_rounding_keeps_the_bound(kernel):
-    rng = np.random.default_rng(1)
-    for make in (data.positive, data.signed):
-        for m, k in ((50, 100), (50, 1037), (20, 30_000)):
-            check(kernel, *make(rng, mode_of(kernel), (m, k), (k, 35)))
+    each = ((50, 100), (50, 1037), (20, 30_000))
+    check_rounding(kernel, *(((m, k), (k, 35)) for m, k in each))
 
 
 def test_batch_invariant_products_are_not_taken(kernel):

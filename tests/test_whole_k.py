@@ -2,10 +2,9 @@
 
 import itertools
 
-import numpy as np
 import pytest
 import tcgemm
-from harness import Layout, data
+from harness import Layout
 from harness.forced import (
     ODD,
     ODD_COL,
@@ -15,6 +14,7 @@ from harness.forced import (
     check_each_layout,
     check_each_size,
     check_no_k,
+    check_rounding,
     check_special_values,
     check_what_lies_outside,
     kernels,
@@ -94,13 +94,8 @@ def test_special_values_reach_their_row_and_column_alone(kernel):
 
 
 def test_rounding_keeps_the_bound(kernel):
-    mode = mode_of(kernel)
-    rng = np.random.default_rng(1)
     k = largest_k(kernel)
-    a, b = data.positive(rng, mode, (50, 40, k), (50, k, 35))
-    check(kernel, a, b)
-    a, b = data.signed(rng, mode, (50, 40, k), (50, k, 35))
-    check(kernel, a, b)
+    check_rounding(kernel, ((50, 40, k), (50, k, 35)))
 
 
 def test_others_say_what_they_do_not_take(kernel, monkeypatch):

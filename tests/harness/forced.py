@@ -114,6 +114,14 @@ def check_special_values(kernel, m, n, k, nan, inf):
     check(kernel, a, b, layouts={"b": COL})
 
 
+def check_rounding(kernel, *shapes, **how):
+    """Positive data and signed keep the bound, of `shapes` of A and B."""
+    rng = np.random.default_rng(1)
+    for draw in (data.positive, data.signed):
+        for of_a, of_b in shapes:
+            check(kernel, *draw(rng, mode_of(kernel), of_a, of_b), **how)
+
+
 def check_batch_invariant_is_not_taken(kernel, m, n, k):
     """Other tiles add up K in another order, and M would choose among them."""
     a, b, _ = operands(mode_of(kernel), m, n, k)
