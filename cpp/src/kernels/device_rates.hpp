@@ -23,6 +23,11 @@ inline double overlapped(double one, double other) {
     return std::sqrt(std::hypot(one * one, other * other));
 }
 
+// The same where they are hidden better, in many short steps.
+inline double hidden(double one, double other) {
+    return std::sqrt(overlapped(one * one, other * other));
+}
+
 // Of a pass that packs operands and moves so many bytes, its launch included.
 inline double packing_pass_us(double bytes, const DeviceProperties& device) {
     return bytes > 0 ? 1.4 + bytes / memory_rate(device) : 0;

@@ -17,8 +17,8 @@ namespace tcgemm::sm90_wgmma {
 // schedules of 184 products in FP16 on an H100 (step 82), the others on an H200.
 // Of memory, to an SM whose block reads more than its ring holds.
 inline constexpr double kAloneBytesPerUs = 7.25e4;
-// And to a pair of SMs, both of which are at it, as rows of A. (As columns of B more, why is not
-// known: step 94.)
+// And to a pair of SMs, both of which are at it, as rows of A. (Columns of B are narrowed until
+// pairs have equal shares.)
 inline constexpr double kPairBytesPerUs = 6.8e4;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // A k-block, however narrow the tile: of a ring of k-blocks, and of one.
@@ -153,8 +153,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     }
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
-    const double loading_us =
-        load_us(ring.bytes_a / kRowBytes, columns, beside, arrangement, forms);
+    const bool along_m = m_is_contiguous(of_whole_tiles, problem, chosen);
+    const int rows = ring.bytes_a / kRowBytes;
+    const double loading_us = load_us(rows, columns, beside, arrangement, forms);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(row.k(problem->k));
     const double batch = static_cast<double>(problem.batch_count());
@@ -176,8 +177,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const bool is_split = chosen.splits_all();
     // Where each block has one tile, most of what the copy engine clips is hidden.
     const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
-    const double least_us = std::max(
-        clipping_us, hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count));
+    const double least_us =
+        std::max({clipping_us, far_us(problem, forms, along_m ? 0 : rows, along_n ? 0 : columns),
+                  hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count)});
     const auto k_blocks_us = [&](double count, double at_once, double least) {
         return count * k_block_us(row, ring, loading_us, least, at_once, sms);
     };
@@ -245,9 +247,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         return schedule;
     }
     const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
-    // Memory is all that counts where parts of K on all SMs keep it busy.
+    // Where parts of K on all SMs keep memory busy, it hides more of the rest.
     const bool keeps_busy = is_split && !chosen.in_cluster && waves <= 1;
-    const double kept_us = keeps_busy ? std::max(busy, memory_us) : overlapped(busy, memory_us);
+    const double kept_us = keeps_busy ? hidden(busy, memory_us) : overlapped(busy, memory_us);
     schedule.cost_us = row.start_us + cut_us + kept_us;
     if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
     const double turned_bytes =

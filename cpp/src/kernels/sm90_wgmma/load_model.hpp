@@ -23,6 +23,10 @@ inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.5e-2;
 // are as slow, at least in tall products of a short K: the lines of so small a B are few.)
 inline constexpr double kShortRowUs = 1.8e-3, kShortCrossingRowUs = 4e-3;
 
+// To an SM, of rows so far apart that each is in a page of its own: addresses take longer.
+inline constexpr double kFarBytesPerUs = 6e4;
+inline constexpr std::int64_t kPageBytes = 2 << 20;
+
 // Where all rows of an operand begin in L2. Amid lines each piece of a box comes out of two, amid
 // sectors out of more of them.
 enum class RowsBegin : std::uint8_t { at_lines, at_sectors, amid_sectors };
@@ -82,6 +86,16 @@ inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Sche
                             forms.a == RowsBegin::amid_sectors),
                     rows_us(n_is_contiguous(row, problem, schedule), problem->n,
                             forms.b == RowsBegin::amid_sectors));
+}
+
+// What a k-block's rows of A and columns of B, of contiguous k, need at least where they are far
+// apart.
+inline double far_us(const ValidProblem& problem, const Forms& forms, int rows, int columns) {
+    const bool far_a =
+        !forms.packs_a && problem->a.row_stride * size_of(problem->a.dtype) >= kPageBytes;
+    const bool far_b =
+        !forms.packs_b && problem->b.col_stride * size_of(problem->b.dtype) >= kPageBytes;
+    return ((far_a ? rows : 0) + (far_b ? columns : 0)) * kRowBytes / kFarBytesPerUs;
 }
 
 // Whether A comes through registers, for it lies along m.
