@@ -19,7 +19,7 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr double kAloneBytesPerUs = 7.25e4;
 // And to a pair of SMs, both of which are at it, as rows of A. (Columns of B are narrowed until
 // pairs have equal shares.)
-inline constexpr double kPairBytesPerUs = 6.8e4;
+inline constexpr double kPairBytesPerUs = 6.45e4;
 inline constexpr double kRingBytes = 192 << 10;  // of stages, at once
 // A k-block, however narrow the tile: of a ring of k-blocks, and of one.
 inline constexpr double kLatencyUs = 1.1, kIssueUs = 0.075;
@@ -31,6 +31,9 @@ inline constexpr double kThrottle = 0.3, kCool = 0.3, kLargeTile = 64 * 256;
 inline constexpr double kPortAlone = 0.52, kPortShare = 1.3;
 // Saved of the store of columns that are not there, of 16-bit rows (of others all).
 inline constexpr double kNarrowStore = 0.54;
+// Two blocks on an SM that promote sums of FP8 hide what each waits for from each other: of the
+// time that they take one behind the other.
+inline constexpr double kTogether = 0.65;
 inline constexpr double kPairUs = 0.38;  // blocks that share B begin together
 // Where an operand that does not fit into L2 is read twice as often, of the time of one read: by
 // all parts of K, by one wave of tiles and by several. And for columns of B's boxes beside a
@@ -104,11 +107,14 @@ inline double k_block_us(const RowInfo& row, const Ring& ring, double load_us, d
         std::clamp(std::ceil(blocks / sms), 1.0, static_cast<double>(row.blocks_per_sm));
     const double share = std::min(1.0, blocks / sms);
     const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;
-    const double multiply_us = row.k_block_us * (1 + kThrottle * std::max(0.0, share - kCool) *
-                                                         std::min(1.0, elements / kLargeTile));
+    const double together = on_sm > 1 && row.block_scales ? kTogether : 1;
+    const double multiply_us =
+        together * row.k_block_us *
+        (1 + kThrottle * std::max(0.0, share - kCool) * std::min(1.0, elements / kLargeTile));
     // Two SMs share a port to L2, and half of the blocks have one to themselves.
     if (share <= 0.5) load_us *= std::max(kPortAlone, kPortShare * share);
-    const double waits_us = std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
+    const double waits_us =
+        together * std::max(kIssueUs, kLatencyUs / (ring.stages * row.stage_blocks));
     return on_sm * std::max(overlapped(overlapped(multiply_us, load_us), waits_us), least_us);
 }
 
@@ -386,8 +392,8 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         !problem.has_block_scales()) {
         consider(box);
     }
-    if ((!row.any_major() && !row.few_rows && !row.halves) || problem.batch_invariant())
-        return best;
+    const bool may_split = row.any_major() || row.few_rows || row.halves || row.block_scales;
+    if (!may_split || problem.batch_invariant()) return best;
 
     const auto longest = problem->k / (kMinPartBlocks * row.tile.block_k);  // splits
     const auto consider_split = [&](std::int64_t parts, bool in_cluster) {
