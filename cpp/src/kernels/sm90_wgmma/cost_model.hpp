@@ -34,6 +34,9 @@ inline constexpr double kNarrowStore = 0.54;
 // Two blocks on an SM that promote sums of FP8 hide what each waits for from each other: of the
 // time that they take one behind the other.
 inline constexpr double kTogether = 0.65;
+// Of the time of 64 columns, what those cost that a narrower tile does not have; where sums of FP8
+// are promoted more.
+inline constexpr double kMissing = 0.5, kMissingPromoted = 0.7;
 inline constexpr double kPairUs = 0.38;  // blocks that share B begin together
 // Where an operand that does not fit into L2 is read twice as often, of the time of one read: by
 // all parts of K, by one wave of tiles and by several. And for columns of B's boxes beside a
@@ -93,7 +96,8 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales) 
     const double saved = row.any_major() ? kNarrowStore : 1;
     narrow.start_us -= saved * (1 - part) * row.tile.block_m * row.tile.block_n * kStoreUs;
     // As many rows of A come out of shared memory for fewer columns.
-    const double multiplied = std::max<double>(width, (width + kMmaM) / 2.0);
+    const double missing = row.block_scales ? kMissingPromoted : kMissing;
+    const double multiplied = width + missing * std::max(kMmaM - width, 0);
     narrow.k_block_us *= multiplied / row.tile.block_n;
     narrow.tile_us *= (1 + part) / 2;
     return narrow;
@@ -253,8 +257,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         return schedule;
     }
     const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
-    // Where parts of K on all SMs keep memory busy, it hides more of the rest.
-    const bool keeps_busy = is_split && !chosen.in_cluster && waves <= 1;
+    // Parts of K on all SMs keep memory busy, and so do blocks that promote sums of FP8: they wait
+    // for what is no load. More of the rest is hidden then.
+    const bool keeps_busy = row.block_scales || (is_split && !chosen.in_cluster && waves <= 1);
     const double kept_us = keeps_busy ? hidden(busy, memory_us) : overlapped(busy, memory_us);
     schedule.cost_us = row.start_us + cut_us + kept_us;
     if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
