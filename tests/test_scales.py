@@ -180,6 +180,25 @@ def test_n15_scales_of_more_tiles_than_blocks(lab, rng, monkeypatch):
     assert promoted in accepted or lab.family != "sm90_wgmma"
 
 
+def test_n15_large_tiles_with_parts_of_k(lab, rng, monkeypatch):
+    """Whole tiles and narrower ones, ragged both ways, whose K several blocks share."""
+    if lab.family != "sm90_wgmma":
+        pytest.skip("the other families have no such tiles")
+    name = "sm90_wgmma_e4m3_promoted_128x192"
+    next(forced for forced in lab.force_each(monkeypatch) if forced == name)
+    for m, n, k in ((200, 400, 128 * 61 + 5), (130, 193, 128 * 40)):
+        a, b = fp8(rng, m, n, k, positive=True)
+        plan = tcgemm.plan(*(lab.place(x).array for x in (a, b)), out_dtype="float32")
+        assert plan.split_k > 1
+        c = round_to(rng.uniform(-4, 4, (m, n)), "float32")
+        for of_b in ((1, n), (blocks(k), n), (blocks(k), blocks(n))):
+            of_a = (m, 1) if of_b[0] == 1 else (m, blocks(k))
+            scales = {"scale_a": distinct(rng, *of_a), "scale_b": distinct(rng, *of_b)}
+            how = {"out_dtype": "float32", "scales": scales, "limit": scaled.FP8_GATE}
+            scaled.check(lab, a, b, **how)
+            scaled.check(lab, a, b, c=c, alpha=0.5, beta=2, layouts={"out": COL}, **how)
+
+
 @pytest.mark.parametrize("out", ["float32", "float16", "bfloat16"])
 def test_int8_long_k_with_few_tiles(lab, rng, out):
     for m, n, k in ((9, 17, 65536), (5, 60, 30000)):
