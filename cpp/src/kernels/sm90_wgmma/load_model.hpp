@@ -95,7 +95,9 @@ inline double far_us(const ValidProblem& problem, const Forms& forms, int rows, 
         !forms.packs_a && problem->a.row_stride * size_of(problem->a.dtype) >= kPageBytes;
     const bool far_b =
         !forms.packs_b && problem->b.col_stride * size_of(problem->b.dtype) >= kPageBytes;
-    return ((far_a ? rows : 0) + (far_b ? columns : 0)) * kRowBytes / kFarBytesPerUs;
+    const std::int64_t lines = (far_a ? std::min<std::int64_t>(rows, problem->m) : 0) +
+                               (far_b ? std::min<std::int64_t>(columns, problem->n) : 0);
+    return static_cast<double>(lines * kRowBytes) / kFarBytesPerUs;
 }
 
 // Whether A comes through registers, for it lies along m.
