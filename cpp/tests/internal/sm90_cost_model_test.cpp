@@ -339,6 +339,14 @@ TEST(promoted_fp8_by_few_rows_fills_the_sms) {
     CHECK_EQ(schedule(4096, 4096, 4096).split_k, 1);
 }
 
+// 72 us on an H200 in 64 x 128; 78 in 128 x 256 with 64 of the columns.
+TEST(tf32_of_128_rows_by_large_weights_has_tiles_of_64_rows) {
+    if (modes().empty()) return;
+    const Shape shape{128, 8192, 8192};
+    const GemmProblem p = k_major_product(DType::f32, DType::f32, Accumulate::fp32, shape);
+    CHECK_EQ(best_row(p).tile_n, 0);
+}
+
 // A tall D of few columns: where boxes of B lie along them, the copy engine clips each of their
 // rows, for every tile again: taller tiles do with half as many, and to pack B with contiguous k
 // costs those of 64 rows less.

@@ -257,9 +257,11 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         return schedule;
     }
     const int on_sm = has_whole_ring ? 1 : row.blocks_per_sm;
-    // In one wave parts of K on all SMs keep memory busy, and so do blocks that promote sums of
-    // FP8: they wait for what is no load. More of the rest is hidden then.
-    const bool keeps_busy = waves <= 1 && (row.block_scales || (is_split && !chosen.in_cluster));
+    // In one wave parts of K on all SMs keep memory busy, and so do tiles for few rows of
+    // contiguous k and those that promote sums of FP8, which wait for what is no load. More is
+    // hidden then.
+    const bool keeps_busy =
+        waves <= 1 && (row.few_rows || row.block_scales || (is_split && !chosen.in_cluster));
     const double kept_us = keeps_busy ? hidden(busy, memory_us) : overlapped(busy, memory_us);
     schedule.cost_us = row.start_us + cut_us + kept_us;
     if (arrangement.cluster_m == 2) schedule.cost_us += kPairUs;
