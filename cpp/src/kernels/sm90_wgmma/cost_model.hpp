@@ -163,7 +163,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     }
     const auto beside =
         along_n ? static_cast<int>(round_up(arrangement.n_step, kBoxMn) - arrangement.n_step) : 0;
-    const bool along_m = m_is_contiguous(of_whole_tiles, problem, chosen);
     const int rows = ring.bytes_a / kRowBytes;
     const double loading_us = load_us(rows, columns, beside, arrangement, forms);
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -188,7 +187,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     // Where each block has one tile, most of what the copy engine clips is hidden.
     const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
     const double least_us =
-        std::max({clipping_us, far_us(problem, forms, along_m ? 0 : rows, along_n ? 0 : columns),
+        std::max({clipping_us, far_us(problem, forms, rows, columns),
                   hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count)});
     const auto k_blocks_us = [&](double count, double at_once, double least) {
         return count * k_block_us(row, ring, loading_us, least, at_once, sms);

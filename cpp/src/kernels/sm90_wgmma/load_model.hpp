@@ -88,8 +88,8 @@ inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Sche
                             forms.b == RowsBegin::amid_sectors));
 }
 
-// What a k-block's rows of A and columns of B, of contiguous k, need at least where they are far
-// apart.
+// What a k-block's rows of A and columns of B need at least where they are far apart, which those
+// that lie along m or n are not.
 inline double far_us(const ValidProblem& problem, const Forms& forms, int rows, int columns) {
     const bool far_a =
         !forms.packs_a && problem->a.row_stride * size_of(problem->a.dtype) >= kPageBytes;
