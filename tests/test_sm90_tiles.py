@@ -95,6 +95,15 @@ def test_long_k(kernel_of_any_mode):
             check(kernel_of_any_mode, m, n, k)
 
 
+def test_long_k_of_narrowed_tiles(kernel_of_any_mode):
+    """Parts of K leave the sums of the columns that there are: fours of eight of them."""
+    rows, columns, block_k = tile_of(kernel_of_any_mode)
+    for n in (*range(8, columns + 8, 24), columns - 1):
+        for layout in (Layout(), ODD):
+            layouts = {"c": layout, "out": layout}
+            check(kernel_of_any_mode, rows - 3, n, 90 * block_k + 5, beta=2, layouts=layouts)
+
+
 def test_tiles_behind_the_last_wave(kernel_of_any_mode):
     """Those alone have parts of K, where others would leave most SMs idle."""
     rows, columns, block_k = tile_of(kernel_of_any_mode)

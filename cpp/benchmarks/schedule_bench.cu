@@ -329,8 +329,8 @@ int main(int argc, char** argv) {
                             blocks <= (is_sm90 ? 2 : 8) * device.sm_count)
                             add(s, false, transposed);
                     }
-                    // Kernels of taller tiles have no parts in a cluster.
-                    const bool pairs = is_sm90 && item == 2 && kernel.tile.block_m == 64;
+                    // Other kernels have no parts in a cluster.
+                    const bool pairs = is_sm90 && std::strstr(kernel.name, "64x64_pp") != nullptr;
                     if (pairs && shape.k >= 256) add(2, true, transposed);
                 }
                 const auto is_chosen = [&](const Schedule& schedule) {

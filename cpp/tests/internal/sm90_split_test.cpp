@@ -59,14 +59,15 @@ TEST(the_workspace_of_a_split_product_holds_its_partial_sums_and_flags) {
                 }
                 ++splits_seen;
                 CHECK(schedule.split_k <= divide_up(valid->k, row->tile.block_k));
-                // In fours of eight columns.
-                const std::int64_t tile = row->tile.block_m * round_up(row->tile.block_n, 32);
                 const std::int64_t rows = schedule.transposed ? valid->n : valid->m;
                 const std::int64_t cols = schedule.transposed ? valid->m : valid->n;
-                std::int64_t tiles =
-                    divide_up(rows, row->tile.block_m) *
-                    divide_up(cols, schedule.tile_n > 0 ? schedule.tile_n : row->tile.block_n) *
-                    valid.batch_count();
+                const std::int64_t width =
+                    schedule.tile_n > 0 ? schedule.tile_n : row->tile.block_n;
+                // In fours of eight columns.
+                const std::int64_t summed = row->tile.block_n > 64 ? std::min(cols, width) : 64;
+                const std::int64_t tile = row->tile.block_m * round_up(summed, 32);
+                std::int64_t tiles = divide_up(rows, row->tile.block_m) * divide_up(cols, width) *
+                                     valid.batch_count();
                 // Blocks of one consumer share an SM.
                 const int blocks_on_sm = row->tile.threads <= 256 ? 2 : 1;
                 if (schedule.splits_rest) tiles %= h200().sm_count * blocks_on_sm;
@@ -90,7 +91,7 @@ TEST(many_blocks_add_up_a_small_tile) {
         for (const KernelInfo* row : mode.rows) {
             const Schedule schedule = row->schedule(valid, h200());
             if (schedule.split_k <= 16) continue;
-            const std::int64_t tile = std::int64_t{row->tile.block_m} * row->tile.block_n;
+            const std::int64_t tile = row->tile.block_m * 64;
             const std::int64_t flags =
                 static_cast<std::int64_t>(schedule.workspace_bytes) - schedule.split_k * tile * 4;
             const std::int64_t pieces = tile / 128;  // of a warp

@@ -151,7 +151,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                                 chosen, device.sm_count);
     const std::int64_t split =
         split_tiles(of_whole_tiles, arrangement, problem.batch_count(), chosen, device.sm_count);
-    const SplitLayout layout = split_layout(of_whole_tiles, split, chosen, blocks);
+    const SplitLayout layout = split_layout(of_whole_tiles, split, columns, chosen, blocks);
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
     const bool from_registers = a_in_registers(of_whole_tiles, problem, forms);
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
@@ -282,9 +282,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                 packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
                             device);
     }
-    // Partial sums are of whole tiles.
     const TileConfig& whole = of_whole_tiles.tile;
-    const double sums = static_cast<double>(whole.block_m) * whole.block_n;
+    const double sums = static_cast<double>(whole.block_m) * summed_columns(whole.block_n, columns);
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {

@@ -95,13 +95,13 @@ std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
                              std::int64_t batches, const Schedule& schedule, int sm_count);
 
 // How the parts of a product whose K is split over the grid are added up (see KSplit), and its
-// workspace: flags, then partial sums. Otherwise all 0.
+// workspace: flags, then partial sums of so many columns. Otherwise all 0.
 struct SplitLayout {
     int shares = 0, share_pieces = 0;  // of a tile
     std::size_t flag_bytes = 0, bytes = 0;
 };
-SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule& schedule,
-                         std::int64_t blocks);
+SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, int columns,
+                         const Schedule& schedule, std::int64_t blocks);
 
 // The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
 // columns of B that there are, in all of an SM's shared memory where each block has an SM.

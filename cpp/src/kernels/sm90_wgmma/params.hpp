@@ -52,16 +52,21 @@ struct KSplit {
     unsigned whole = 0, rest = 0;
     int stages = 0, longer = 0;  // of a part; the first so many parts have one more
     bool in_cluster = false;     // count is 2
+    int eights = 0;              // units of the sums of 64 rows: see PartSums
     int shares = 0;              // of a tile; 0: in a cluster, or not split
     int share_pieces = 0;        // of kPieceBytes, see GridSplit; the last share may have fewer
     std::uint64_t epoch = 0;     // what a flag is set to; differs from launch to launch
     float4* partials = nullptr;
     std::uint64_t* flags = nullptr;
-    device::FastDivisor by_shares, by_rest;
+    device::FastDivisor by_shares, by_rest, by_eights;
 };
 inline constexpr int kMaxParts = 128;
-// Columns that the partial sums of a tile have room for: whole fours of eight.
-constexpr int summed_columns(int block_n) { return static_cast<int>(round_up(block_n, 4 * 8)); }
+// Columns that the partial sums of a tile have room for, which has so many: whole fours of eight.
+// For tiles of one box less would not pay (64 x 64 x 8192 1 % slower).
+constexpr bool narrows_sums(int block_n) { return block_n > 64; }
+constexpr int summed_columns(int block_n, int columns) {
+    return narrows_sums(block_n) ? static_cast<int>(round_up(columns, 4 * 8)) : block_n;
+}
 // Two columns of each of two rows of a thread, in all lanes of a warp.
 inline constexpr int kPieceBytes = 32 * 4 * static_cast<int>(sizeof(float));
 

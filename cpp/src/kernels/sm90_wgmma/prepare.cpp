@@ -237,13 +237,13 @@ Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule&
     return ring;
 }
 
-SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, const Schedule& schedule,
-                         std::int64_t blocks) {
+SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, int columns,
+                         const Schedule& schedule, std::int64_t blocks) {
     const int split_k = schedule.split_k;
     if (split_k == 1 || schedule.in_cluster || tiles == 0) return {};
     const std::int64_t slots = tiles * split_k;
     const std::int64_t tile_bytes = std::int64_t{row.tile.block_m} *
-                                    summed_columns(row.tile.block_n) *
+                                    summed_columns(row.tile.block_n, columns) *
                                     static_cast<int>(sizeof(float));
     const std::int64_t pieces = tile_bytes / kPieceBytes;
     std::int64_t share = divide_up(pieces, std::clamp<std::int64_t>(blocks / tiles, 1, pieces));
@@ -300,7 +300,9 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     plan_stores(args, schedule.transposed, params);
     params.ring = ring_of(row, arrangement, schedule, args.m, args.n, a_major, b_major,
                           params.has_block_scales, blocks, sm_count);
-    const SplitLayout layout = split_layout(row, tiles, schedule, blocks);
+    split.eights = summed_columns(tile.block_n, params.width) / 8;
+    split.by_eights = device::FastDivisor(split.eights);
+    const SplitLayout layout = split_layout(row, tiles, params.width, schedule, blocks);
     if (layout.shares > 0) {
         split.shares = layout.shares;
         split.share_pieces = layout.share_pieces;

@@ -23,7 +23,7 @@ __device__ __forceinline__ void with_epilogue(const Params& params, const Use& u
 }
 
 // The parts' sums on their way to D. They lie as the threads of a warpgroup hold them: for each 8
-// columns of 64 rows a unit of 16 bytes a thread.
+// columns of 64 rows a unit of 16 bytes a thread. Of narrowed tiles those of the columns there are.
 template <class Policy>
 class PartSums {
     // Integers wrap around, and are moved as the bits of floats.
@@ -33,9 +33,7 @@ class PartSums {
    protected:
     static constexpr int kSubtiles = Policy::kSubtiles, kSums = Policy::kSums;
     static constexpr int kWarpgroups = Policy::kWarpgroupsPerTile;
-    static constexpr int kEights = summed_columns(Policy::kBlockN) / 8;
-    static constexpr int kUnits = kSubtiles * kEights;  // of a warpgroup
-    static constexpr int kAll = kWarpgroups * kUnits;   // of a tile
+    static constexpr bool kNarrows = narrows_sums(Policy::kBlockN);
 
    public:
     using Sums = typename Policy::Sums;
@@ -43,15 +41,25 @@ class PartSums {
    protected:
     __device__ explicit PartSums(const Params& params) : params_(params), split_(params.split) {}
 
-    // put(i, float4): the units of a warpgroup's sums.
+    // Units of 64 rows.
+    __device__ int eights() const { return kNarrows ? split_.eights : Policy::kBlockN / 8; }
+    __device__ int slab_of(int unit) const {
+        return kNarrows ? static_cast<int>(split_.by_eights.divide(unit)) : unit / eights();
+    }
+    __device__ int units() const { return kSubtiles * eights(); }  // of a warpgroup
+    __device__ int all() const { return kWarpgroups * units(); }   // of a tile
+
+    // put(s, i, float4): the units of a warpgroup's sums, each slab of 64 rows.
     template <class Put>
-    __device__ __forceinline__ static void for_units(const Sums& sums, const Put& put) {
+    __device__ __forceinline__ void for_units(const Sums& sums, const Put& put) const {
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
             for (int i = 0; i < kSums; i += 4) {
-                put(s * kEights + i / 4, make_float4(bits(sums[s][i]), bits(sums[s][i + 1]),
-                                                     bits(sums[s][i + 2]), bits(sums[s][i + 3])));
+                if (kNarrows && i % 16 == 0 && i / 4 >= eights()) break;
+                put(s, i / 4,
+                    make_float4(bits(sums[s][i]), bits(sums[s][i + 1]), bits(sums[s][i + 2]),
+                                bits(sums[s][i + 3])));
             }
         }
     }
@@ -103,10 +111,8 @@ class PartSums {
         const auto& sum = units.sum;
         const int lane = threadIdx.x % 32;
         const int unit = kTogether == 4 ? first + lane % 4 : first;
-        const int warpgroup = unit / kUnits, in_warpgroup = unit - warpgroup * kUnits;
-        const int slab = in_warpgroup / kEights, eight = in_warpgroup % kEights;
-        const std::int64_t row =
-            work.m + warpgroup * Policy::kRows + slab * kMmaM + warp * 16 + lane / 4;
+        const int slab = slab_of(unit), eight = unit - slab * eights();
+        const std::int64_t row = work.m + slab * kMmaM + warp * 16 + lane / 4;
         const std::int64_t col = work.n + eight * 8 + (kTogether == 4 ? 0 : lane % 4 * 2);
         constexpr int kCols = kTogether == 4 ? 8 : 2;
         Sum strip[2][kCols];
@@ -193,7 +199,7 @@ class PartSums {
 template <class Policy>
 class GridSplit : PartSums<Policy> {
     using Base = PartSums<Policy>;
-    using Base::params_, Base::split_, Base::kWarpgroups, Base::kUnits, Base::kAll;
+    using Base::params_, Base::split_, Base::kWarpgroups;
 
    public:
     __device__ GridSplit(const Params& params, SharedMemory<Policy> shared)
@@ -206,8 +212,12 @@ class GridSplit : PartSums<Policy> {
         const int warpgroup = Policy::kPingPong ? 0 : consumer;
         const int thread = thread_in_warpgroup();
         const unsigned slot = slot_of(index);
-        float4* const to = partial(slot, piece_of(warpgroup * kUnits, thread / 32)) + thread % 32;
-        Base::for_units(sums, [&](int i, float4 unit) { __stcg(to + piece_of(i, 0) * 32, unit); });
+        float4* const to =
+            partial(slot, piece_of(warpgroup * Base::units(), thread / 32)) + thread % 32;
+        const int slab = Base::eights() * (kWarpgroup / 32) * 32;
+        Base::for_units(sums, [&](int s, int i, float4 unit) {
+            __stcg(to + s * slab + piece_of(i, 0) * 32, unit);
+        });
         // The release publishes what all threads wrote before the barrier.
         ptx::named_barrier(Barrier<Policy>::kConsumer + (Policy::kPingPong ? consumer : 0),
                            kThreads);
@@ -241,7 +251,7 @@ class GridSplit : PartSums<Policy> {
             ptx::named_barrier(Barrier<Policy>::kConsumers, kConsumerWarps * 32);
 
             const int first = share * split_.share_pieces,
-                      count = min(split_.share_pieces, kPieces - first);
+                      count = min(split_.share_pieces, pieces() - first);
             if (adds_by_quads(count, split_.count, Policy::kConsumers)) {
                 add_pieces<4>(output, work, tile, first, count);
             } else {
@@ -252,7 +262,6 @@ class GridSplit : PartSums<Policy> {
 
    private:
     static constexpr int kConsumerWarps = Policy::kConsumers * kWarpgroup / 32;
-    static constexpr int kPieces = kAll * kWarpgroup / 32;
     static_assert(kMaxParts <= kWarpgroup);  // each has a thread that waits for it
 
     template <int kTogether, class Output>
@@ -313,8 +322,9 @@ class GridSplit : PartSums<Policy> {
     __device__ std::uint64_t* flag(unsigned slot, int share) const {
         return split_.flags + std::int64_t{slot} * split_.shares + share;
     }
+    __device__ int pieces() const { return Base::all() * (kWarpgroup / 32); }  // of a tile
     __device__ float4* partial(unsigned slot, int piece) const {
-        return split_.partials + (std::int64_t{slot} * kPieces + piece) * 32;
+        return split_.partials + (std::int64_t{slot} * pieces() + piece) * 32;
     }
 
     SharedMemory<Policy> shared_;
@@ -325,10 +335,10 @@ class GridSplit : PartSums<Policy> {
 template <class Policy>
 class ClusterSplit : PartSums<Policy> {
     using Base = PartSums<Policy>;
-    using Base::split_, Base::kWarpgroups, Base::kUnits, Base::kAll;
+    using Base::split_, Base::kWarpgroups;
     static constexpr int kUnitBytes = 16;  // of a thread
-    static constexpr int kBytes = kAll * kWarpgroup * kUnitBytes;
-    static_assert(kBytes <= SharedMemory<Policy>::kRingBytes);
+    static_assert(!Base::kNarrows && Policy::kBlockM * Policy::kBlockN * sizeof(float) <=
+                                         SharedMemory<Policy>::kRingBytes);
 
    public:
     __device__ ClusterSplit(const Params& params, SharedMemory<Policy> shared)
@@ -341,14 +351,15 @@ class ClusterSplit : PartSums<Policy> {
         const int warpgroup = Policy::kPingPong ? 0 : consumer;
         const std::uint32_t inbox = shared_.a(0) + thread * kUnitBytes;
         const std::uint32_t arrived = shared_.ready(0, 0);
-        const int share = kAll / split_.count, first = work.part * share;
+        const int all = Base::all(), share = all / split_.count, first = work.part * share;
         if (thread < 32 && warpgroup == 0) {
-            const int bytes = (kAll - share) * kWarpgroup * kUnitBytes;
+            const int bytes = (all - share) * kWarpgroup * kUnitBytes;
             ptx::arrive_and_expect_bytes(arrived, thread == 0 ? bytes : 0);
         }
         ptx::meet_cluster();  // nobody multiplies from a ring any more
-        Base::for_units(sums, [&](int i, float4 unit) {
-            const int index = warpgroup * kUnits + i, to = index / share;
+        Base::for_units(sums, [&](int s, int i, float4 unit) {
+            const int index = warpgroup * Base::units() + s * Base::eights() + i;
+            const int to = index / share;
             const std::uint32_t place = at(inbox, first + index - to * share);
             if (to == work.part) {
                 ptx::store_shared(place, unit);
