@@ -176,7 +176,7 @@ def test_n15_scales_of_more_tiles_than_blocks(lab, rng, monkeypatch):
             scaled.check(lab, a, b, layouts={"b": COL}, **how)
             accepted.append(name)
     assert accepted
-    promoted = "sm90_wgmma_e4m3_promoted_128x192"
+    promoted = "sm90_wgmma_e4m3_promoted_128x208"
     assert promoted in accepted or lab.family != "sm90_wgmma"
 
 
@@ -184,7 +184,7 @@ def test_n15_large_tiles_with_parts_of_k(lab, rng, monkeypatch):
     """Whole tiles and narrower ones, ragged both ways, whose K several blocks share."""
     if lab.family != "sm90_wgmma":
         pytest.skip("the other families have no such tiles")
-    name = "sm90_wgmma_e4m3_promoted_128x192"
+    name = "sm90_wgmma_e4m3_promoted_128x208"
     next(forced for forced in lab.force_each(monkeypatch) if forced == name)
     for m, n, k in ((200, 400, 128 * 61 + 5), (130, 193, 128 * 40)):
         a, b = fp8(rng, m, n, k, positive=True)

@@ -28,7 +28,7 @@ def test_b01_guard_bands(lab, mode, rng):
         lab.check(mode, a, b, c, beta=1, expect="exact", layouts=layouts, band=8192)
 
 
-@pytest.mark.parametrize("tile", [64, 128, 192, 256, 384])
+@pytest.mark.parametrize("tile", [64, 128, 192, 208, 256, 384])
 def test_n01_exact_int_sweep_around_tiles(lab, mode, rng, tile):
     """One element less and more than whole tiles and k-blocks, in each dimension and in all."""
     for less in (-1, 0, 1, 8):

@@ -37,6 +37,9 @@ inline constexpr double kTogether = 0.65;
 // Of the time of 64 columns, what those cost that a narrower tile does not have; where sums of FP8
 // are promoted more.
 inline constexpr double kMissing = 0.5, kMissingPromoted = 0.7;
+// A k-block of large tiles that promote sums of FP8 takes what so many columns would and this part
+// of its own, at least (112 to 208 columns, an H200).
+inline constexpr double kPromotedColumns = 52, kOfPromoted = 0.73;
 inline constexpr double kPairUs = 0.38;  // blocks that share B begin together
 // Where an operand that does not fit into L2 is read twice as often, of the time of one read: by
 // all parts of K, by one wave of tiles and by several. And for columns of B's boxes beside a
@@ -85,7 +88,7 @@ inline bool could_pair(const RowInfo& row, const Arrangement& arrangement,
 
 // `row` for tiles of `columns`.
 inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales) {
-    int width = row.tile.block_n;
+    int width = widest(row.tile.block_n, has_block_scales);
     for (int next = width; next >= std::max(columns, row.least_n);) {
         width = next;
         next = narrower(width, row.tile.block_n, row.by_steps, has_block_scales);
@@ -97,7 +100,10 @@ inline RowInfo narrowed(const RowInfo& row, int columns, bool has_block_scales) 
     narrow.start_us -= saved * (1 - part) * row.tile.block_m * row.tile.block_n * kStoreUs;
     // As many rows of A come out of shared memory for fewer columns.
     const double missing = row.block_scales ? kMissingPromoted : kMissing;
-    const double multiplied = width + missing * std::max(kMmaM - width, 0);
+    double multiplied = width + missing * std::max(kMmaM - width, 0);
+    if (row.block_scales && row.tile.block_m > kMmaM) {
+        multiplied = std::max(multiplied, kPromotedColumns + kOfPromoted * width);
+    }
     narrow.k_block_us *= multiplied / row.tile.block_n;
     narrow.tile_us *= (1 + part) / 2;
     return narrow;

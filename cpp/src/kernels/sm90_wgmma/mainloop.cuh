@@ -66,7 +66,8 @@ class Multiplier {
             multiply_halves(blocks, sums);
         } else if constexpr (Policy::kPromoted) {
             clear(sums);
-            multiply_promoted(blocks, sums, scales...);
+            constexpr int kWidest = widest(Policy::kBlockN, sizeof...(Scales) > 0);
+            multiply_promoted<kWidest>(blocks, sums, scales...);
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
             clear(packed);
@@ -121,7 +122,7 @@ class Multiplier {
     }
 
     // sums += A B, likewise, in partial sums of 128 k. `scales`: what those are multiplied by.
-    template <int kWidth = Policy::kBlockN, class... Scales>
+    template <int kWidth, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         constexpr bool kScaled = sizeof...(Scales) > 0;
         constexpr int kNarrower = Policy::narrower(kWidth, kScaled);

@@ -51,9 +51,13 @@ constexpr int all_bytes(int stages, int stage_bytes, int scale_bytes) {
 
 // Tiles of a product with scales of blocks begin at multiples of so many columns, so that they lie
 // in two blocks of columns at most. And from one of their widths to the next.
-constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? block_n - kScaleBlock : 8; }
+constexpr int scaled_step(int block_n) { return block_n > kScaleBlock ? kScaleBlock / 2 : 8; }
 constexpr int scaled_width_step(int block_n) {
     return scaled_step(block_n) > kWidthStep ? scaled_step(block_n) : kWidthStep;
+}
+// The columns of the widest tiles.
+constexpr int widest(int block_n, bool has_block_scales) {
+    return has_block_scales ? block_n / scaled_step(block_n) * scaled_step(block_n) : block_n;
 }
 
 // The widths of instructions that there are loops for, from one to the next: by steps or by halves,
@@ -135,11 +139,11 @@ struct Policy {
     static_assert(kStages >= 2);
     // Promoting loops take no turns, and a stage is a k-block.
     static_assert(!kPromoted || kHalves || (!kPingPong && kBlocksPerStage == 1));
-    // Besides accumulators, and two k-blocks of A in registers, addresses take 40 registers or
+    // Besides accumulators, and two k-blocks of A in registers, addresses take 24 registers or
     // more.
     static constexpr int kAccumulators = kHalves ? 3 : kPromoted ? 2 : 1;
     static constexpr int kFragments = kAInRegisters ? kRows * kRowBytes / (kWarpgroup * 4) : 0;
-    static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + kFragments + 40 <=
+    static_assert(kRows * kBlockN / kWarpgroup * kAccumulators + kFragments + 24 <=
                   kConsumerRegisters);
     // Beside the sums of a tile few registers are left: it is stored in small pieces.
     static constexpr bool kStoresLittle = kConsumerRegisters - kRows * kBlockN / kWarpgroup < 80;

@@ -160,7 +160,8 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     const std::int64_t tiles_m = divide_up(m, tile.block_m);
     Arrangement result;
     result.k_blocks = divide_up(k, tile.block_k);
-    result.n_step = schedule.tile_n > 0 ? schedule.tile_n : tile.block_n;
+    const int block_n = widest(tile.block_n, has_block_scales);
+    result.n_step = schedule.tile_n > 0 ? schedule.tile_n : block_n;
     std::int64_t tiles_n = divide_up(n, result.n_step);
     const std::int64_t tiles = tiles_m * tiles_n * batches;
     // Sharing B halves what L2 has to deliver of it, and an odd row of tiles costs an idle half. On
@@ -177,13 +178,13 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
     // many. What the tensor cores do for the missing columns costs nothing there.
     if (m <= kMmaM && batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
         // Up to half a tile: the more stages and partial sums of a block alone on its SM.
-        const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (tile.block_n / 2);
+        const bool alone = row.fits_ring && n <= std::int64_t{sm_count} * (block_n / 2);
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
         const int step = has_block_scales ? scaled_step(tile.block_n) : 8;
         const std::int64_t even = divide_up(n, divide_up(tiles, slots) * slots);
         const std::int64_t columns = round_up(std::max(even, divide_up(m, 2)), step);
-        result.n_step = static_cast<int>(std::min<std::int64_t>(tile.block_n, columns));
+        result.n_step = static_cast<int>(std::min<std::int64_t>(block_n, columns));
         tiles_n = divide_up(n, result.n_step);
     }
     if (schedule.shares_a && schedule.split_k == 1 && tiles_n % 2 == 0) result.cluster_n = 2;

@@ -32,7 +32,7 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
-    ROW(type##_promoted_128x192, A, B, float, true, 128, 192, 2, false, 1, 3.08, 0.451, 2.83)          \
+    ROW(type##_promoted_128x208, A, B, float, true, 128, 208, 2, false, 1, 3.08, 0.455, 2.83)          \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.51, 0.33, 0.92)             \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 4.12, 0.533, 3.48)             \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 1.94, 0.168, 0.92)

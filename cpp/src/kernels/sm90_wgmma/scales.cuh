@@ -103,9 +103,9 @@ class BlockScales {
     using Place = ThreadPlace<Policy>;
     using Sums = typename Policy::Sums;
     static constexpr int kStep = scaled_step(Policy::kBlockN), kEightsOfStep = kStep / 8;
-    static constexpr int kFactors = kOfColumns ? 1 : Policy::kBlockN / kStep;
-    static_assert(Policy::kBlockN <= kScaleBlock + kStep && kScaleBlock % kStep == 0 &&
-                      Policy::kBlockN % kStep == 0,
+    static constexpr int kWidest = widest(Policy::kBlockN, true);
+    static constexpr int kFactors = kOfColumns ? 1 : kWidest / kStep;
+    static_assert(kWidest <= kScaleBlock + kStep && kScaleBlock % kStep == 0,
                   "a tile's columns lie in two blocks at most, which end at multiples of kStep");
 
    public:
