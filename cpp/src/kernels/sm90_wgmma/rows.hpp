@@ -20,7 +20,7 @@ namespace tcgemm::sm90_wgmma {
 #define TCGEMM_SM90_WGMMA_TILES(ROW, type, T)                                                          \
     ROW(type##_128x256, T, T, float, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)                    \
     ROW(type##_192x208, T, T, float, false, 192, 208, 3, false, 1, 3.24, 0.704, 3.42)                  \
-    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 2.31, 0.315, 0.78)                \
+    ROW(type##_128x128_pp, T, T, float, false, 128, 128, 2, true, 1, 2.31, 0.305, 0.5)                 \
     ROW(type##_64x128_pp, T, T, float, false, 64, 128, 2, true, 1, 2.02, 0.166, 0.88)                  \
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.63, 0.076, 0.65)                      \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 1.9, 0.067, 0.53)                     \
@@ -34,8 +34,8 @@ namespace tcgemm::sm90_wgmma {
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x208, A, B, float, true, 128, 208, 2, false, 1, 3.08, 0.455, 2.83)          \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.51, 0.33, 0.92)             \
-    ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 4.12, 0.533, 3.48)             \
-    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 1.94, 0.168, 0.92)
+    ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 4.12, 0.533, 2.7)              \
+    ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 1.94, 0.168, 0.5)
 // All others, with contiguous k.
 #define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
     TCGEMM_SM90_WGMMA_FP8(ROW, e4m3, device::E4M3, device::E4M3)                                       \
@@ -44,12 +44,12 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2_e4m3, device::E5M2, device::E4M3)                                  \
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
-    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 2.8, 0.54, 1.52) \
+    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 2.8, 0.54, 1.8) \
     ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.61, 0.171, 0.39) \
-    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 2.41, 0.315, 0.6)
+    ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 2.41, 0.295, 1.4)
 // With A of any layout, and a B with contiguous k.
 #define TCGEMM_SM90_WGMMA_ANY_A_ROWS(ROW)                                                              \
-    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 4.12, 0.564, 3.48) \
+    ROW(tf32_128x256, device::Tf32, device::Tf32, float, false, 128, 256, 2, false, 1, 4.12, 0.59, 6.5) \
     ROW(tf32_64x128_pp, device::Tf32, device::Tf32, float, false, 64, 128, 2, true, 1, 2.29, 0.203, 1.34)
 #define TCGEMM_SM90_WGMMA_K_MAJOR_ROWS(ROW)                                                            \
     TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                                   \
