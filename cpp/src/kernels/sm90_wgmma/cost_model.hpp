@@ -157,7 +157,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                                 chosen, device.sm_count);
     const std::int64_t split =
         split_tiles(of_whole_tiles, arrangement, problem.batch_count(), chosen, device.sm_count);
-    const SplitLayout layout = split_layout(of_whole_tiles, split, columns, chosen, blocks);
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
     const bool from_registers = a_in_registers(of_whole_tiles, problem, forms);
     const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
@@ -288,18 +287,24 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                                 packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
                             device);
     }
-    const TileConfig& whole = of_whole_tiles.tile;
-    const double sums = static_cast<double>(whole.block_m) * summed_columns(whole.block_n, columns);
+    // Partial sums are priced as those of whole tiles: fewer columns save a third of what their
+    // bytes would take.
+    const int whole_n = widest(of_whole_tiles.tile.block_n, problem.has_block_scales());
+    const double sums = static_cast<double>(row.tile.block_m) * whole_n;
     if (chosen.in_cluster) {
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
+        const auto layout = [&](int its_columns) {
+            return split_layout(of_whole_tiles, split, its_columns, chosen, blocks);
+        };
         // What a block leaves of each of its parts, and what it adds up.
+        const SplitLayout shared = layout(whole_n);
         const double slots_used = std::min(parts, slots);
         const double parts_bytes = std::ceil(parts / slots_used) * sums * sizeof(float);
         const double share_bytes =
-            static_cast<double>(layout.share_pieces) * kPieceBytes *
-            std::ceil(static_cast<double>(split) * layout.shares / slots_used);
-        schedule.workspace_bytes = layout.bytes;
+            static_cast<double>(shared.share_pieces) * kPieceBytes *
+            std::ceil(static_cast<double>(split) * shared.shares / slots_used);
+        schedule.workspace_bytes = layout(columns).bytes;
         if (2 * blocks > device.sm_count) schedule.cost_us += kNoRoomUs;
         schedule.cost_us += kSplitUs +
                             on_sm * (parts_bytes + share_bytes * chosen.split_k) / kSumBytesPerUs +
