@@ -41,7 +41,7 @@ class PartSums {
    protected:
     __device__ explicit PartSums(const Params& params) : params_(params), split_(params.split) {}
 
-    // Units of 64 rows.
+    // Units of a slab of 64 rows.
     __device__ int eights() const { return kNarrows ? split_.eights : Policy::kBlockN / 8; }
     __device__ int slab_of(int unit) const {
         return kNarrows ? static_cast<int>(split_.by_eights.divide(unit)) : unit / eights();
