@@ -227,7 +227,7 @@ constexpr KernelInfo kKernels[] = {
     row<Wide<F32>, 67>("simt_f32_64x128x16"),
     row<Medium<F32>, 60>("simt_f32_64x64x16"),
     row<Narrow<F32>, 59>("simt_f32_32x128x16"),
-    row<Small<F32>, 40>("simt_f32_32x32x8"),
+    row<Small<F32>, 40>("simt_f32_32x32x16"),
     row<Large<F16>, 70>("simt_f16_128x128x8"),
     row<Small<F16>, 40>("simt_f16_32x32x8"),
     row<Large<F16AccF16>, 70>("simt_f16_acc_f16_128x128x8"),

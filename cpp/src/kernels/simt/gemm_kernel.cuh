@@ -3,12 +3,13 @@
 
 #include <cstdint>
 
+#include "kernels/device/launch.cuh"
 #include "kernels/device/vector.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/simt/multiply_add.cuh"
-#include "kernels/simt/operand_loader.cuh"
 #include "kernels/simt/policy.hpp"
+#include "kernels/simt/tile_feed.cuh"
 #include "kernels/split_k/tile_place.cuh"
 
 namespace tcgemm::simt {
@@ -18,19 +19,6 @@ struct Work {
     device::TileScheduler tiles;
     KSplit split;
     OperandPath a, b;
-};
-
-template <class Policy>
-struct SharedMemory {
-    using Stage = typename Policy::Numbers::Stage;
-    template <int kBlock>
-    using Loader = OperandLoader<typename Policy::Numbers::Element, Stage, kBlock, Policy::kBlockK,
-                                 Policy::kThreads>;
-    using LoaderA = Loader<Policy::kBlockM>;
-    using LoaderB = Loader<Policy::kBlockN>;
-    // Two k-tiles of each operand: one is computed while the other is filled.
-    alignas(16) Stage a[2][LoaderA::kTileElements];
-    alignas(16) Stage b[2][LoaderB::kTileElements];
 };
 
 template <class Acc>
@@ -80,8 +68,8 @@ struct ThreadTile {
 
     __device__ __forceinline__ void read(Fragments& fragments, const Stage* tile_a,
                                          const Stage* tile_b, int k) const {
-        const Stage* a = tile_a + k * SharedMemory<Policy>::LoaderA::kStride + row0;
-        const Stage* b = tile_b + k * SharedMemory<Policy>::LoaderB::kStride + col0;
+        const Stage* a = tile_a + k * TileFeed<Policy>::LoaderA::kStride + row0;
+        const Stage* b = tile_b + k * TileFeed<Policy>::LoaderB::kStride + col0;
 #pragma unroll
         for (int g = 0; g < kGroupsM; ++g) {
             fragments.a[g] = *reinterpret_cast<const Group*>(a + row(g * kGroup));
@@ -200,61 +188,50 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
                 const __grid_constant__ Epilogue epilogue) {
     using Numbers = typename Policy::Numbers;
     using Element = typename Numbers::Element;
-    using Shared = SharedMemory<Policy>;
+    using Feed = TileFeed<Policy>;
     constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
     constexpr int kPromotedTiles = kPromotedK / Policy::kBlockK;
-    __shared__ Shared shared;
+    __shared__ FeedTiles<Policy> shared;
+    // Lets nobody in before its end: blocks of a successor would crowd on the SMs that have room.
+    device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
 
     for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
         const Place<Policy> place(work.tiles.tile(index), args, work.split);
         const std::int64_t row0 = place.m, col0 = place.n, batch = place.batch;
         const std::int64_t k0 = place.part * work.split.k_per_split;
-        std::int64_t k_left = min(work.split.k_per_split, args.k - k0);
+        const std::int64_t k = min(work.split.k_per_split, args.k - k0);
 
-        typename Shared::LoaderA load_a(work.a,
-                                        static_cast<const Element*>(args.a.data) +
-                                            batch_offset(args.batch, args.a.batch_stride, batch) +
-                                            row0 * work.a.outer_stride + k0 * work.a.k_stride,
-                                        args.m - row0);
-        typename Shared::LoaderB load_b(work.b,
-                                        static_cast<const Element*>(args.b.data) +
-                                            batch_offset(args.batch, args.b.batch_stride, batch) +
-                                            col0 * work.b.outer_stride + k0 * work.b.k_stride,
-                                        args.n - col0);
-
-        // Main loop: global memory -> registers -> shared memory runs one k-tile ahead. Loads past
-        // the end read nothing and give zeros.
+        // Main loop. Loads past the end read nothing.
         ThreadTile<Policy> tile, promoted;
-        const auto load = [&] {
-            const int inside = static_cast<int>(min(k_left, std::int64_t{Policy::kBlockK}));
-            load_a.load(inside);
-            load_b.load(inside);
-            k_left -= Policy::kBlockK;
-        };
-        const auto store = [&](int stage) {
-            load_a.store(shared.a[stage]);
-            load_b.store(shared.b[stage]);
-            __syncthreads();
-        };
-        std::int64_t tiles = (k_left + Policy::kBlockK - 1) / Policy::kBlockK;
+        Feed feed(shared,
+                  {work.a,
+                   static_cast<const Element*>(args.a.data) +
+                       batch_offset(args.batch, args.a.batch_stride, batch) +
+                       row0 * work.a.outer_stride + k0 * work.a.k_stride,
+                   args.m - row0},
+                  {work.b,
+                   static_cast<const Element*>(args.b.data) +
+                       batch_offset(args.batch, args.b.batch_stride, batch) +
+                       col0 * work.b.outer_stride + k0 * work.b.k_stride,
+                   args.n - col0},
+                  k);
+        std::int64_t tiles = (k + Policy::kBlockK - 1) / Policy::kBlockK;
         int unpromoted = 0;  // k-tiles that `tile` holds
         [[maybe_unused]] std::int64_t k_block = k0 / kPromotedK;
         typename ThreadTile<Policy>::Fragments fragments[2];
-        load();
-        store(0);
-        tile.read(fragments[0], shared.a[0], shared.b[0], 0);
-        for (int stage = 0; tiles > 0; --tiles, stage ^= 1) {
-            load();
+        feed.arrive();
+        tile.read(fragments[0], feed.a(), feed.b(), 0);
+        for (; tiles > 0; --tiles) {
+            feed.load();
             // Fragments are read one k ahead, also those of the next k-tile: while the last k is
             // multiplied, threads wait for each other and for shared memory.
 #pragma unroll
-            for (int k = 0; k < Policy::kBlockK; ++k) {
-                const bool last = k == Policy::kBlockK - 1;
-                if (last) store(stage ^ 1);
-                const int from = last ? stage ^ 1 : stage;
-                tile.read(fragments[(k + 1) % 2], shared.a[from], shared.b[from], last ? 0 : k + 1);
-                tile.multiply(fragments[k % 2]);
+            for (int at = 0; at < Policy::kBlockK; ++at) {
+                const bool last = at == Policy::kBlockK - 1;
+                if (last) feed.arrive();
+                tile.read(fragments[(at + 1) % 2], feed.a(), feed.b(), last ? 0 : at + 1);
+                tile.multiply(fragments[at % 2]);
             }
             if constexpr (kPromotes) {
                 if (++unpromoted == kPromotedTiles || tiles == 1) {

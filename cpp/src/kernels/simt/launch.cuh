@@ -41,13 +41,12 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
     const device::TileScheduler tiles(divide_up(args.m, Policy::kBlockM),
                                       divide_up(args.n, Policy::kBlockN),
                                       args.batch.count * schedule.split_k, kBand);
-    using Shared = SharedMemory<Policy>;
-    const OperandPath a =
-        Shared::LoaderA::path(args.a.row_stride, args.a.col_stride,
-                              in_vectors<Element>(args.a, args.m, args.k, args.batch));
-    const OperandPath b =
-        Shared::LoaderB::path(args.b.col_stride, args.b.row_stride,
-                              in_vectors<Element>(args.b, args.k, args.n, args.batch));
+    const OperandPath a = RegisterLoader<Policy, Policy::kBlockM>::path(
+        args.a.row_stride, args.a.col_stride,
+        in_vectors<Element>(args.a, args.m, args.k, args.batch));
+    const OperandPath b = RegisterLoader<Policy, Policy::kBlockN>::path(
+        args.b.col_stride, args.b.row_stride,
+        in_vectors<Element>(args.b, args.k, args.n, args.batch));
     launch_split(args, schedule.split_k, Policy::kStepK, sum_dtype(Numbers::kDType), stream,
                  "simt reduce_kernel", [&](const GemmArgs& what, const KSplit& split) {
                      device::LaunchConfig config;
@@ -55,6 +54,7 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
                          static_cast<unsigned>(std::min(tiles.count(), device::kMaxGrid));
                      config.threads = Policy::kThreads;
                      config.stream = stream;
+                     config.overlaps_predecessor = true;
                      device::launch("simt gemm_kernel", gemm_kernel<Policy, Epilogue>, config, what,
                                     {tiles, split, a, b}, Epilogue(what));
                  });

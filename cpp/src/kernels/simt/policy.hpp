@@ -118,7 +118,8 @@ using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
 template <class Numbers>
 using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4>;
 template <class Numbers>
-using Small = Policy<Numbers, 32, 32, 8, 4, 4, kIsDouble<Numbers> ? 8 : 12>;
+using Small =
+    Policy<Numbers, 32, 32, kIsFloat<Numbers> ? 16 : 8, 4, 4, kIsDouble<Numbers> ? 8 : 12>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>

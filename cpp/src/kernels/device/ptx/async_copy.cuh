@@ -64,6 +64,14 @@ __device__ __forceinline__ void copy_async_two_or_zeros(std::uint32_t shared, co
         : "memory");
 }
 
+// 4 or 8 bytes, aligned to as many, or as many zeros. Nothing is read where `valid` is false.
+template <int kBytes>
+__device__ __forceinline__ void copy_async_or_zeros(std::uint32_t shared, const void* address,
+                                                    bool valid) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared), "l"(address),
+                 "n"(kBytes), "r"(valid ? kBytes : 0)
+                 : "memory");
+}
 // 4 bytes, aligned to as many.
 __device__ __forceinline__ void copy_async_4(std::uint32_t shared, const void* address) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(address) : "memory");

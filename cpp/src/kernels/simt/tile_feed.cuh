@@ -1,0 +1,187 @@
+// How k-tiles of A and B come to shared memory ahead of their multiplication: through registers, or
+// in the background where an element is multiplied as it comes and the GPU can (sm_80).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/device/ptx/async_copy.cuh"
+#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/simt/operand_loader.cuh"
+#include "kernels/simt/policy.hpp"
+
+namespace tcgemm::simt {
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool kHasAsyncCopies = false;
+#else
+inline constexpr bool kHasAsyncCopies = true;
+#endif
+// Of the shared memory of an SM, what all of its blocks may have together; and a block.
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
+inline constexpr int kFeedBytes = 96 << 10;
+#else
+inline constexpr int kFeedBytes = 160 << 10;
+#endif
+inline constexpr int kBlockFeedBytes = 48 << 10;
+
+template <class Policy>
+inline constexpr bool kCopiesAsync =
+    kHasAsyncCopies && sizeof(typename Policy::Numbers::Element) >= 4;
+
+// Copies k-tiles of an operand of any strides in the background, to where OperandLoader stores
+// them. Elements of 4 or 8 bytes, one by one, or 16 bytes at once where they lie along the block.
+template <class Element, int kBlock, int kBlockK, int kThreads>
+class AsyncOperandLoader {
+    static constexpr int kElements = kBlock * kBlockK / kThreads;  // of a thread
+    static constexpr int kTogether = 16 / sizeof(Element);
+
+   public:
+    static constexpr int kStride = kBlock + 4;
+    static constexpr int kTileElements = kBlockK * kStride;
+
+    // `data` is the element (0, 0) of the block; `outer_left` rows of it lie inside the matrix.
+    __device__ __forceinline__ AsyncOperandLoader(const OperandPath& path, const Element* data,
+                                                  std::int64_t outer_left)
+        : path_(path) {
+        const int width = !path.along_k && path.in_vectors ? kTogether : 1;
+        const int threads = (path.along_k ? kBlockK : kBlock) / width;
+        const int along = static_cast<int>(threadIdx.x) % threads * width;
+        const int across = static_cast<int>(threadIdx.x) / threads;
+        const int outer = path.along_k ? across : along;
+        k_ = path.along_k ? along : across;
+        in_tile_ = (k_ * kStride + outer) * static_cast<int>(sizeof(Element));
+        from_ = data + outer * path.outer_stride + k_ * path.k_stride;
+        outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
+    }
+
+    // The next k-tile, of which `k_left` values of k lie inside: zeros stand for those outside.
+    __device__ __forceinline__ void copy(std::uint32_t tile, int k_left) {
+        const int k_inside = k_left - k_;
+        if (path_.along_k) {
+            copy_units<1, kThreads / kBlockK, 0>(tile, k_inside);
+        } else if (path_.in_vectors) {
+            copy_units<kTogether, 0, kThreads * kTogether / kBlock>(tile, k_inside);
+        } else {
+            copy_units<1, 0, kThreads / kBlock>(tile, k_inside);
+        }
+        from_ += path_.advance;
+    }
+
+   private:
+    // Units of kWidth elements, so many rows (columns) of the block or values of k apart.
+    template <int kWidth, int kStepOuter, int kStepK>
+    __device__ __forceinline__ void copy_units(std::uint32_t tile, int k_inside) const {
+        const std::int64_t step = kStepOuter * path_.outer_stride + kStepK * path_.k_stride;
+        constexpr int kTileStep = (kStepK * kStride + kStepOuter) * sizeof(Element);
+        const Element* from = from_;
+        std::uint32_t to = tile + in_tile_;
+#pragma unroll
+        for (int unit = 0; unit < kElements / kWidth; ++unit, from += step, to += kTileStep) {
+            const bool inside = unit * kStepOuter < outer_left_ && unit * kStepK < k_inside;
+            if constexpr (kWidth == 1) {
+                device::ptx::copy_async_or_zeros<sizeof(Element)>(to, from, inside);
+            } else {
+                device::ptx::copy_async_part(to, from, inside ? 16 : 0);
+            }
+        }
+    }
+
+    const OperandPath& path_;
+    int k_, in_tile_;      // the thread's first element: its k, its place in a tile, in bytes
+    int outer_left_;       // from it to the edge of the matrix or block
+    const Element* from_;  // it
+};
+
+template <class Policy, int kBlock>
+using RegisterLoader =
+    OperandLoader<typename Policy::Numbers::Element, typename Policy::Numbers::Stage, kBlock,
+                  Policy::kBlockK, Policy::kThreads>;
+
+template <class Policy>
+struct FeedTiles {
+    using Element = typename Policy::Numbers::Element;
+    using Stage = typename Policy::Numbers::Stage;
+    static constexpr bool kAsync = kCopiesAsync<Policy>;
+    template <int kBlock>
+    using Loader =
+        std::conditional_t<kAsync,
+                           AsyncOperandLoader<Element, kBlock, Policy::kBlockK, Policy::kThreads>,
+                           RegisterLoader<Policy, kBlock>>;
+    using LoaderA = Loader<Policy::kBlockM>;
+    using LoaderB = Loader<Policy::kBlockN>;
+    static constexpr int kTileBytes =
+        (LoaderA::kTileElements + LoaderB::kTileElements) * static_cast<int>(sizeof(Stage));
+    // In shared memory: one is multiplied while the others come.
+    static constexpr int kTiles =
+        kAsync
+            ? std::clamp(std::min(kFeedBytes / Policy::kBlocksPerSm, kBlockFeedBytes) / kTileBytes,
+                         2, 5)
+            : 2;
+    static constexpr int kAhead = kAsync ? kTiles - 1 : 1;
+
+    alignas(16) Stage a[kTiles][LoaderA::kTileElements];
+    alignas(16) Stage b[kTiles][LoaderB::kTileElements];
+};
+
+// The k-tiles of a block's part of K, one after the other. Past the end there are zeros, or what
+// was there before.
+template <class Policy>
+class TileFeed {
+    using Tiles = FeedTiles<Policy>;
+    using Stage = typename Tiles::Stage;
+
+   public:
+    using LoaderA = typename Tiles::LoaderA;
+    using LoaderB = typename Tiles::LoaderB;
+
+    __device__ __forceinline__ TileFeed(Tiles& tiles, const LoaderA& a, const LoaderB& b,
+                                        std::int64_t k)
+        : tiles_(tiles), load_a_(a), load_b_(b), k_left_(k) {
+#pragma unroll
+        for (int tile = 0; tile < Tiles::kAhead; ++tile) load();
+    }
+
+    // Sets out for the next k-tile, in the place of the one before that arrived last.
+    __device__ __forceinline__ void load() {
+        const int inside = static_cast<int>(min(k_left_, std::int64_t{Policy::kBlockK}));
+        if constexpr (Tiles::kAsync) {
+            if (inside > 0) {
+                load_a_.copy(device::ptx::shared_address(tiles_.a[coming_]), inside);
+                load_b_.copy(device::ptx::shared_address(tiles_.b[coming_]), inside);
+            }
+            device::ptx::commit_copies();
+            coming_ = coming_ + 1 == Tiles::kTiles ? 0 : coming_ + 1;
+        } else {
+            load_a_.load(inside);
+            load_b_.load(inside);
+        }
+        k_left_ -= Policy::kBlockK;
+    }
+
+    // Waits for the next one, of all threads.
+    __device__ __forceinline__ void arrive() {
+        here_ = here_ + 1 == Tiles::kTiles ? 0 : here_ + 1;
+        if constexpr (Tiles::kAsync) {
+            device::ptx::wait_for_copies<Tiles::kAhead - 1>();
+        } else {
+            load_a_.store(tiles_.a[here_]);
+            load_b_.store(tiles_.b[here_]);
+        }
+        __syncthreads();
+    }
+
+    // What arrived last.
+    __device__ __forceinline__ const Stage* a() const { return tiles_.a[here_]; }
+    __device__ __forceinline__ const Stage* b() const { return tiles_.b[here_]; }
+
+   private:
+    Tiles& tiles_;
+    LoaderA load_a_;
+    LoaderB load_b_;
+    std::int64_t k_left_;
+    int here_ = Tiles::kTiles - 1, coming_ = 0;
+};
+
+}  // namespace tcgemm::simt
