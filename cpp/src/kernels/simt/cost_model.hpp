@@ -28,8 +28,8 @@ struct TileCost {
 // Fitted to every float32 kernel and split of 160 products on an H100 (1.98 GHz), the kernel for
 // few rows beside them; what a block and D cost, to 1,200 random products.
 // Cycles of an SM.
-inline constexpr double kLatencyCycles = 1350;  // a k-tile takes no less and its multiplication
-inline constexpr double kBlockCycles = 5000;    // launch and first loads of a wave of blocks
+inline constexpr double kLatencyCycles = 1080;  // a k-tile takes no less and its multiplication
+inline constexpr double kBlockCycles = 4000;    // launch and first loads of a wave of blocks
 inline constexpr double kPlaceCycles = 0.25;    // of an output in a tile, whether D has it or not
 inline constexpr double kOutputCycles = 0.25;   // to store an output
 inline constexpr double kAcrossD = 3;           // of that, where tiles lie across D's rows

@@ -14,13 +14,14 @@
 
 namespace tcgemm::simt {
 
-// Fitted to 1,165 times of 800 products of four dtypes on an H100, both ways of most of them.
+// Fitted to 1,165 times of 800 products of four dtypes on an H100, both ways of most of them, then
+// to what 1,320 random products lose by the choice on an H200.
 inline constexpr double kShortKLaunchUs = 2.1;
-inline constexpr double kShortKBlockUs = 0.69;  // of an SM, for each block
-inline constexpr double kShortKSetUs = 0.75;    // of blocks at work at once, for each further set
+inline constexpr double kShortKBlockUs = 0.8;  // of an SM, for each block
+inline constexpr double kShortKSetUs = 1.0;    // of blocks at work at once, for each further set
 // Cycles of an SM, for each warp that has columns: a value of k, beside its multiply-adds; a line
 // of L1; eight rows of D, element by element, where lanes have neighbours and where not.
-inline constexpr double kShortKStepCycles = 7.9, kShortKLineCycles = 0.29;
+inline constexpr double kShortKStepCycles = 7.9, kShortKLineCycles = 0.4;
 inline constexpr double kElementStoreCycles = 248, kFarStoreCycles = 775;
 // Where lanes lie in different sectors of L2, it takes so many in a microsecond; of those of B that
 // L1 has no room for, this share of the elements is read again.

@@ -53,9 +53,11 @@ inline constexpr double kNoRoomUs = 0.77;
 // In a cluster: besides, and an element of a warpgroup.
 inline constexpr double kMeetUs = 0.31, kSendUs = 1.9e-4;
 // The store of a tile and of its elements, hidden or not; and more, where the copy engine can't.
-inline constexpr double kTileStoreUs = 0.8, kStoreUs = 1.07 / (128 * 128);
+inline constexpr double kTileStoreUs = 0.5, kStoreUs = 1.07 / (128 * 128);
 inline constexpr double kCutUs = 0.5;   // of one whose last box is cut, of rows with contiguous k
 inline constexpr double kRowsUs = 1.2;  // each 64 rows of 512 bytes of a warpgroup
+// Of that, in ping-pong tiles: rows of two go out side by side.
+inline constexpr double kRowsBeside = 0.5;
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing A or B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 0.3, kTransposePasses = 1.5;
@@ -189,8 +191,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double rest = tiles - full_waves * slots;
     const double waves = full_waves + (rest > 0 ? 1 : 0);
     const bool is_split = chosen.splits_all();
-    // Where each block has one tile, most of what the copy engine clips is hidden.
-    const double clipping_us = waves > 1 ? clipped_us(of_whole_tiles, problem, chosen, columns) : 0;
+    const double clipping_us = clipped_us(of_whole_tiles, problem, chosen, columns, waves > 1);
     const double least_us =
         std::max({clipping_us, far_us(problem, forms, rows, columns),
                   hot_us(of_whole_tiles, problem, chosen, forms, arrangement, device.sm_count)});
@@ -221,7 +222,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
         const double rows_us = kRowsUs * row.tile.block_m * of_whole_tiles.tile.block_n *
                                size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
-        store_us += rows_us;
+        store_us += kRowsBeside * rows_us;
         busy += (row.ping_pong ? 1 : tiles_on_sm) * rows_us;
     } else {
         store_us += elements * kElementsUs;

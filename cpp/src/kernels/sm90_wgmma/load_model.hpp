@@ -17,6 +17,7 @@ inline constexpr double kCrossingBytesPerUs = 5.3e4;
 // The copy engine: a row of a box that ends before its 128 bytes do.
 inline constexpr double kClippedRowUs = 8e-3;
 inline constexpr double kShortClipped = 0.75;  // of that, where K is shorter than a k-block
+inline constexpr double kClippedOnce = 0.6;    // of that, where each block has one tile
 // Such a row, where blocks on all SMs ask for it at once: at sectors of L2, and amid them.
 inline constexpr double kHotRowUs = 4.7e-3, kHotCrossingRowUs = 1.5e-2;
 // The same of boxes that end with the row, where a block has one small tile. (Of more tiles they
@@ -106,9 +107,10 @@ inline bool a_in_registers(const RowInfo& row, const ValidProblem& problem, cons
 }
 
 // What the copy engine needs for a k-block of a tile where it clips rows: all of a K shorter than a
-// k-block, and those of B along an n shorter than a box.
+// k-block, and those of B along an n shorter than a box. Where each block has one tile, most of it
+// is hidden.
 inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const Schedule& schedule,
-                         int columns) {
+                         int columns, bool has_more_tiles) {
     const bool along_n = n_is_contiguous(row, problem, schedule);
     const std::int64_t k = std::min<std::int64_t>(row.k(problem->k), row.tile.block_k);
     std::int64_t rows = along_n && problem->n < kBoxMn ? k : 0;
@@ -118,7 +120,8 @@ inline double clipped_us(const RowInfo& row, const ValidProblem& problem, const 
         rows += along_n ? 0 : columns;
     }
     const double us = static_cast<double>(rows) * kClippedRowUs;
-    return k < row.tile.block_k ? us * kShortClipped / row.blocks_per_sm : us;
+    if (k == row.tile.block_k) return has_more_tiles ? us : 0;
+    return us * kShortClipped * (has_more_tiles ? 1 : kClippedOnce) / row.blocks_per_sm;
 }
 
 }  // namespace tcgemm::sm90_wgmma
