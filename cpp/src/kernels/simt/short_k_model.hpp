@@ -17,8 +17,8 @@ namespace tcgemm::simt {
 // Fitted to 1,165 times of 800 products of four dtypes on an H100, both ways of most of them, then
 // to what 1,320 random products lose by the choice on an H200.
 inline constexpr double kShortKLaunchUs = 2.1;
-inline constexpr double kShortKBlockUs = 0.8;  // of an SM, for each block
-inline constexpr double kShortKSetUs = 1.0;    // of blocks at work at once, for each further set
+inline constexpr double kShortKBlockUs = 0.69;  // of an SM, for each block
+inline constexpr double kShortKSetUs = 1.0;     // of blocks at work at once, for each further set
 // Cycles of an SM, for each warp that has columns: a value of k, beside its multiply-adds; a line
 // of L1; eight rows of D, element by element, where lanes have neighbours and where not.
 inline constexpr double kShortKStepCycles = 7.9, kShortKLineCycles = 0.4;
