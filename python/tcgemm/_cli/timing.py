@@ -83,16 +83,16 @@ def fastest(backend: Backend, candidates: Sequence[Sequence[Work]]) -> int:
 
     All are timed once, the best few again in turn: one look is enough for those that lose badly.
     """
-    seconds = [_glance(backend, works) for works in candidates]
+    seconds = [glance(backend, works) for works in candidates]
     finalists = sorted(range(len(candidates)), key=seconds.__getitem__)[:_FINALISTS]
     looks: dict[int, list[float]] = {place: [] for place in finalists}
     for _ in range(_LOOKS):
         for place in finalists:
-            looks[place].append(_glance(backend, candidates[place]))
+            looks[place].append(glance(backend, candidates[place]))
     return min(finalists, key=lambda place: statistics.median(looks[place]))
 
 
-def _glance(backend: Backend, works: Sequence[Work]) -> float:
+def glance(backend: Backend, works: Sequence[Work]) -> float:
     """Seconds of one launch, without the host where it is short."""
     seconds = backend.elapsed(works[0])  # the first launch loads code
     if seconds < _LOADING_IS_LITTLE:
