@@ -18,11 +18,12 @@ inline constexpr bool kHasAsyncCopies = false;
 #else
 inline constexpr bool kHasAsyncCopies = true;
 #endif
-// Of the shared memory of an SM, what all of its blocks may have together; and a block.
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890)
-inline constexpr int kFeedBytes = 96 << 10;
-#else
+// Of the shared memory of an SM, what all of its blocks may have together: consumer GPUs, which run
+// the code for sm_80, for sm_89 and the PTX, have 100 KB. And a block.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 inline constexpr int kFeedBytes = 160 << 10;
+#else
+inline constexpr int kFeedBytes = 96 << 10;
 #endif
 inline constexpr int kBlockFeedBytes = 48 << 10;
 
