@@ -28,7 +28,7 @@ from tcgemm._cli.backends import Backend, Work, choose
 from tcgemm._cli.cases import LAYOUTS, Case
 from tcgemm._cli.operands import Operands, Pool, count_sets
 from tcgemm._cli.peers import library, peers
-from tcgemm._cli.report import progress
+from tcgemm._cli.report import UsageError, progress
 from tcgemm._cli.timing import glance
 
 # What is drawn, and how often: dtype, precision.
@@ -201,7 +201,10 @@ def main() -> int:
         with open(options.from_tsv) as file:
             rows: list[dict[str, Any]] = list(csv.DictReader(file, delimiter="\t"))
     else:
-        rows = measure_all(options.products, options.seed)
+        try:
+            rows = measure_all(options.products, options.seed)
+        except UsageError as error:
+            parser.error(str(error))
     if options.tsv:
         with open(options.tsv, "w") as file:
             writer = csv.DictWriter(file, [*CASE, *TIMES], delimiter="\t", lineterminator="\n")
