@@ -14,22 +14,20 @@ from __future__ import annotations
 
 import argparse
 import csv
-import math
-import os
 import random
-import statistics
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import tcgemm
-from tcgemm._cli.backends import Backend, Work, choose
+from tcgemm._cli.backends import Work, choose
+from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import LAYOUTS, Case
+from tcgemm._cli.measure import forced_kernel
 from tcgemm._cli.operands import Operands, Pool, count_sets
-from tcgemm._cli.peers import library, peers
+from tcgemm._cli.peers import REFUSALS, library, peers
 from tcgemm._cli.report import UsageError, progress
-from tcgemm._cli.timing import glance
+from tcgemm._cli.timing import finalists
 
 # What is drawn, and how often: dtype, precision.
 KINDS = [
@@ -54,37 +52,26 @@ def draw(count: int, seed: int) -> list[Case]:
     while len(cases) < count:
         dtype, precision = rng.choices(KINDS, WEIGHTS)[0]
         unit = rng.choice([1, 1, 8, 8, 64])
-        m, n, k = (
-            max(unit, max(1, round(2 ** rng.uniform(0, 13))) // unit * unit) for _ in range(3)
-        )
+        m, n, k = (max(unit, round(2 ** rng.uniform(0, 13)) // unit * unit) for _ in range(3))
         if rng.random() < 0.15:
             m = rng.randint(1, 64)
         batch = rng.choice([1] * 7 + [2, 8, 32, 128, 500])
         most = 3e10 if dtype == "float64" else 1.5e11  # operations
         if 2e5 < 2 * m * n * k * batch < most and batch * (m * k + k * n + m * n) <= 2e8:
-            layout = rng.choice(list(LAYOUTS))
+            layout = rng.choice(LAYOUTS)
             cases.append(Case(m, n, k, dtype, layout, precision, batch=batch))
     return cases
-
-
-@contextmanager
-def forced(kernel: str) -> Iterator[None]:
-    os.environ["TCGEMM_FORCE_KERNEL"] = kernel
-    try:
-        yield
-    finally:
-        del os.environ["TCGEMM_FORCE_KERNEL"]
 
 
 def measure(pool: Pool, case: Case, kernels: Sequence[str]) -> dict[str, Any]:
     rivals = [peer for peer in peers(pool.backend, case) if peer.fair and peer.checked]
     sets = count_sets(pool.backend, [case, *(peer.case for peer in rivals)])
     held = [Operands(pool, case, sets)]  # cublasLt has their addresses alone
-    chosen = library(case).prepare(held[0])
-    works = {"chosen": chosen.kernels}
+    facts = library(case).prepare(held[0]).facts
+    works: dict[str, Sequence[Work]] = {}
     for kernel in kernels:
         try:
-            with forced(kernel):
+            with forced_kernel(kernel):
                 works[kernel] = library(case).prepare(held[0]).kernels
         except tcgemm.TcgemmError:  # it does not compute this product
             continue
@@ -93,37 +80,27 @@ def measure(pool: Pool, case: Case, kernels: Sequence[str]) -> dict[str, Any]:
         try:
             prepared = peer.prepare(held[-1])
             prepared.kernels[0]()
-        except (RuntimeError, TypeError, ValueError, NotImplementedError):
+        except REFUSALS:
             continue
-        works[f"peer:{peer.name}"] = prepared.kernels
-    us = times(pool.backend, works, chosen.facts["kernel"])
+        works[peer.name] = prepared.kernels
+    names = list(works)
+    always = [i for i, name in enumerate(names) if name not in kernels or name == facts["kernel"]]
+    seconds = finalists(pool.backend, list(works.values()), always, FINALISTS, LOOKS)
+    us = {names[place]: 1e6 * value for place, value in seconds.items()}
     ours = {name: value for name, value in us.items() if name in kernels}
     best = min(ours, key=ours.__getitem__)
-    theirs = {name[5:]: value for name, value in us.items() if name.startswith("peer:")}
+    theirs = {name: value for name, value in us.items() if name not in kernels}
     peer = min(theirs, key=theirs.__getitem__) if theirs else ""
     return {
         **{name: getattr(case, name) or "" for name in CASE},
-        "chosen": chosen.facts["kernel"],
-        "split_k": chosen.facts["split_k"],
-        "us": min(us["chosen"], us[chosen.facts["kernel"]]),
+        "chosen": facts["kernel"],
+        "split_k": facts["split_k"],
+        "us": us[facts["kernel"]],
         "best": best,
         "best_us": ours[best],
         "peer": peer,
         "peer_us": theirs.get(peer, ""),
     }
-
-
-def times(backend: Backend, works: dict[str, Sequence[Work]], chosen: str) -> dict[str, float]:
-    """Microseconds, of the finalists alone."""
-    once = {name: glance(backend, work) for name, work in works.items()}
-    finalists = sorted(once, key=once.__getitem__)[:FINALISTS]
-    always = [name for name in works if name in ("chosen", chosen) or name.startswith("peer:")]
-    finalists += [name for name in always if name not in finalists]
-    looks: dict[str, list[float]] = {name: [] for name in finalists}
-    for turn in range(LOOKS):
-        for name in finalists if turn % 2 else reversed(finalists):
-            looks[name].append(1e6 * glance(backend, works[name]))
-    return {name: statistics.median(values) for name, values in looks.items()}
 
 
 def measure_all(count: int, seed: int) -> list[dict[str, Any]]:
@@ -143,8 +120,17 @@ def loss(row: dict[str, Any]) -> float:
     return max(1.0, float(row["us"]) / float(row["best_us"]))
 
 
-def kind(row: dict[str, Any]) -> str:
-    return " ".join(filter(None, (row["dtype"], row["precision"])))
+def ratios(rows: list[dict[str, Any]]) -> list[float]:
+    """The best peer's times over ours, where there is one."""
+    return [float(row["peer_us"]) / float(row["us"]) for row in rows if row["peer_us"]]
+
+
+def by_kind(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        name = " ".join(filter(None, (row["dtype"], row["precision"])))
+        kinds.setdefault(name, []).append(row)
+    return dict(sorted(kinds.items()))
 
 
 def report(rows: list[dict[str, Any]]) -> None:
@@ -153,31 +139,21 @@ def report(rows: list[dict[str, Any]]) -> None:
         case = " ".join(str(row[name]) for name in CASE)
         times_us = f"{row['chosen']} {float(row['us']):.1f}, {row['best']} {row['best_us']}"
         print(f"  {loss(row):.2f}  {case}: {times_us}")
-    for name in sorted({kind(row) for row in rows}):
-        of_kind = [row for row in rows if kind(row) == name]
-        ratios = [float(row["peer_us"]) / float(row["us"]) for row in of_kind if row["peer_us"]]
+    for name, its in by_kind(rows).items():
         print(
-            f"{name}: {len(of_kind)} products, loss {mean(map(loss, of_kind)) - 1:.1%}, "
-            f"{mean(ratios):.2f} of the best peer's speed"
+            f"{name}: {len(its)} products, loss {geometric_mean([*map(loss, its)]) - 1:.1%}, "
+            f"{geometric_mean(ratios(its)):.2f} of the best peer's speed"
         )
-
-
-def mean(values: Any) -> float:
-    return statistics.geometric_mean([*values] or [math.nan])
 
 
 def draw_plot(rows: list[dict[str, Any]], path: str) -> None:
     from matplotlib import pyplot
 
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for name in sorted({kind(row) for row in rows}):
-        of_kind = [row for row in rows if kind(row) == name]
-        losses = sorted(map(loss, of_kind))
-        left.plot([100 * (i + 1) / len(losses) for i in range(len(losses))], losses, label=name)
-        ratios = sorted(
-            float(row["peer_us"]) / float(row["us"]) for row in of_kind if row["peer_us"]
-        )
-        right.plot([100 * (i + 1) / len(ratios) for i in range(len(ratios))], ratios, label=name)
+    for name, its in by_kind(rows).items():
+        for axes, values in ((left, [*map(loss, its)]), (right, ratios(its))):
+            percent = [100 * (i + 1) / len(values) for i in range(len(values))]
+            axes.plot(percent, sorted(values), label=name)
     left.set(title="Chosen kernel's time over the best kernel's", ylim=(0.99, 2))
     right.set(title="Best peer's time over ours", yscale="log", ylim=(0.25, 32))
     right.axhline(1, color="gray", linewidth=0.8)

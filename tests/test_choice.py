@@ -24,13 +24,6 @@ def test_products_are_the_same_for_a_seed(choice):
     assert all(2e5 < case.operations < 1.5e11 for case in cases)
 
 
-def test_a_kernel_is_forced_for_a_while(choice, monkeypatch):
-    monkeypatch.delenv("TCGEMM_FORCE_KERNEL", raising=False)
-    with choice.forced("simt_f32_64x64x16"):
-        assert choice.os.environ["TCGEMM_FORCE_KERNEL"] == "simt_f32_64x64x16"
-    assert "TCGEMM_FORCE_KERNEL" not in choice.os.environ
-
-
 def test_results_are_shown_again(choice, tmp_path, monkeypatch, capsys):
     table = tmp_path / "choice.tsv"
     header = "\t".join([*choice.CASE, *choice.TIMES])

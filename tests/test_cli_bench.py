@@ -12,7 +12,7 @@ from tcgemm._cli import bench, main, timing
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import Case
-from tcgemm._cli.measure import forced_family, measure
+from tcgemm._cli.measure import forced_family, forced_kernel, measure
 from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import Table, digits, duration, fraction, rate
 
@@ -214,6 +214,15 @@ def test_a_forced_family_is_restored(monkeypatch):
     with forced_family("host"), forced_family(None):
         assert os.environ["TCGEMM_FORCE_FAMILY"] == "host"
     assert os.environ["TCGEMM_FORCE_FAMILY"] == "simt"
+
+
+def test_a_kernel_is_forced_for_a_while(monkeypatch):
+    import os
+
+    monkeypatch.delenv("TCGEMM_FORCE_KERNEL", raising=False)
+    with forced_kernel("simt_f32_64x64x16"):
+        assert os.environ["TCGEMM_FORCE_KERNEL"] == "simt_f32_64x64x16"
+    assert "TCGEMM_FORCE_KERNEL" not in os.environ
 
 
 def test_a_family_that_refuses_is_not_run():

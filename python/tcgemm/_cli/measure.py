@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from tcgemm._cli.backends import Work, compute_capability
 from tcgemm._cli.cases import Case
 from tcgemm._cli.modes import bounds
 from tcgemm._cli.operands import Operands, Pool, count_sets
-from tcgemm._cli.peers import Peer, library, peers
+from tcgemm._cli.peers import REFUSALS, Peer, library, peers
 from tcgemm._cli.timing import Contender
 
 _CHECK_ROWS = 64  # at least; accuracy.sample_rows takes more of a tall result
@@ -26,19 +26,26 @@ _NOT_HERE = (tcgemm.NoKernelError, tcgemm.UnsupportedError, MemoryError)
 Row = dict[str, Any]
 
 
-@contextmanager
-def forced_family(family: str | None) -> Iterator[None]:
+def forced_family(family: str | None) -> AbstractContextManager[None]:
     """Plans made inside take this family or none."""
-    before = os.environ.get("TCGEMM_FORCE_FAMILY")
-    if family is not None:
-        os.environ["TCGEMM_FORCE_FAMILY"] = family
+    return nullcontext() if family is None else _forced("TCGEMM_FORCE_FAMILY", family)
+
+
+def forced_kernel(kernel: str) -> AbstractContextManager[None]:
+    """Plans made inside take this kernel or none."""
+    return _forced("TCGEMM_FORCE_KERNEL", kernel)
+
+
+@contextmanager
+def _forced(variable: str, name: str) -> Iterator[None]:
+    before = os.environ.get(variable)
+    os.environ[variable] = name
     try:
         yield
     finally:
-        if family is not None:
-            os.environ.pop("TCGEMM_FORCE_FAMILY")
-            if before is not None:
-                os.environ["TCGEMM_FORCE_FAMILY"] = before
+        os.environ.pop(variable)
+        if before is not None:
+            os.environ[variable] = before
 
 
 def measure(pool: Pool, case: Case, seconds: float, with_peers: bool = True) -> Row:
@@ -87,7 +94,7 @@ def _measure_gemm(pool: Pool, case: Case, seconds: float, with_peers: bool) -> R
     for rival in rivals:
         try:
             sides.append(_side(pool, rival, sets))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+        except REFUSALS as error:
             refused[rival.name] = str(error).splitlines()[0]
     contenders = [side.contender for side in sides]
     references: dict[str, accuracy.Reference] = {}

@@ -18,6 +18,9 @@ from tcgemm._cli.cases import Case
 from tcgemm._cli.modes import ITEM_BYTES
 from tcgemm._cli.operands import Operands, OperandSet, Pool
 
+# What frameworks raise for products that they do not compute.
+REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError)
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -121,7 +124,7 @@ def multiply(backend: Backend, case: Case, a: Any, b: Any, d: Any) -> Peer | Non
     given: Any = SimpleNamespace(case=case, sets=[OperandSet(a, b, None, d)])
     try:
         peer.prepare(given).kernels[0]()
-    except (RuntimeError, TypeError, ValueError, NotImplementedError):
+    except REFUSALS:
         return None  # torch._scaled_mm takes no two float8_e5m2
     return peer
 

@@ -79,20 +79,33 @@ def operand_sets(backend: Backend, touched: int, held: int) -> int:
 
 
 def fastest(backend: Backend, candidates: Sequence[Sequence[Work]]) -> int:
-    """The place of the candidate that computes the same in the least time, by a short look.
+    """The place of the candidate that computes the same in the least time, by a short look."""
+    seconds = finalists(backend, candidates)
+    return min(seconds, key=seconds.__getitem__)
 
-    All are timed once, the best few again in turn: one look is enough for those that lose badly.
+
+def finalists(
+    backend: Backend,
+    candidates: Sequence[Sequence[Work]],
+    always: Sequence[int] = (),
+    best: int = _FINALISTS,
+    looks: int = _LOOKS,
+) -> dict[int, float]:
+    """Seconds of a launch, of the `best` candidates and those at the places `always`, by place.
+
+    All are timed once, these again in turn: one look is enough for those that lose badly.
     """
-    seconds = [glance(backend, works) for works in candidates]
-    finalists = sorted(range(len(candidates)), key=seconds.__getitem__)[:_FINALISTS]
-    looks: dict[int, list[float]] = {place: [] for place in finalists}
-    for _ in range(_LOOKS):
-        for place in finalists:
-            looks[place].append(glance(backend, candidates[place]))
-    return min(finalists, key=lambda place: statistics.median(looks[place]))
+    once = [_glance(backend, works) for works in candidates]
+    places = sorted(range(len(candidates)), key=once.__getitem__)[:best]
+    places += [place for place in always if place not in places]
+    seconds: dict[int, list[float]] = {place: [] for place in places}
+    for _ in range(looks):
+        for place in places:
+            seconds[place].append(_glance(backend, candidates[place]))
+    return {place: statistics.median(values) for place, values in seconds.items()}
 
 
-def glance(backend: Backend, works: Sequence[Work]) -> float:
+def _glance(backend: Backend, works: Sequence[Work]) -> float:
     """Seconds of one launch, without the host where it is short."""
     seconds = backend.elapsed(works[0])  # the first launch loads code
     if seconds < _LOADING_IS_LITTLE:
