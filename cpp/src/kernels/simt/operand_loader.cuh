@@ -25,11 +25,19 @@ struct OperandPath {
     std::int64_t advance = 0;  // from k-tile to k-tile
 };
 
-template <class Element, class Stage, int kBlock, int kBlockK, int kThreads>
-class OperandLoader {
+// A thread's elements of k-tiles, in global and in shared memory: what all loaders have in common.
+template <class Element, int kBlock, int kBlockK, int kThreads>
+class OperandWalk {
     static_assert(kThreads % kBlock == 0 && kThreads % kBlockK == 0);
+
+   public:
+    // The padding spreads a store of 8 k of 4 neighbours over all 32 banks.
+    static constexpr int kStride = kBlock + 4;
+    // [kBlockK][kStride]: outer neighbours lie side by side.
+    static constexpr int kTileElements = kBlockK * kStride;
+
+   protected:
     static constexpr int kElements = kBlock * kBlockK / kThreads;  // of a thread
-    static_assert(kElements % kVector == 0);
 
     // What a thread moves at once. Its units lie across the direction of neighbours, kStepOuter
     // or kStepK from one to the next.
@@ -39,12 +47,38 @@ class OperandLoader {
         static constexpr int kStepK = kThreads * kWidth / kBlock;
     };
 
-   public:
-    // The padding spreads a store of 8 k of 4 neighbours over all 32 banks.
-    static constexpr int kStride = kBlock + 4;
-    // [kBlockK][kStride]: outer neighbours lie side by side.
-    static constexpr int kTileElements = kBlockK * kStride;
+    // `data` is the element (0, 0) of the block; `outer_left` rows of it lie inside the matrix.
+    // Threads have `width` neighbours each.
+    __device__ __forceinline__ OperandWalk(const OperandPath& path, const Element* data,
+                                           std::int64_t outer_left, int width)
+        : path_(path) {
+        const int threads = (path.along_k ? kBlockK : kBlock) / width;
+        const int along = static_cast<int>(threadIdx.x) % threads * width;
+        const int across = static_cast<int>(threadIdx.x) / threads;
+        const int outer = path.along_k ? across : along;
+        k_ = path.along_k ? along : across;
+        in_tile_ = k_ * kStride + outer;
+        from_ = data + outer * path.outer_stride + k_ * path.k_stride;
+        outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
+    }
 
+    const OperandPath& path_;
+    int k_, in_tile_;      // the thread's first element: its k, its place in shared memory
+    int outer_left_;       // from it to the edge of the matrix or block
+    const Element* from_;  // it
+};
+
+// Moves k-tiles through registers.
+template <class Element, class Stage, int kBlock, int kBlockK, int kThreads>
+class OperandLoader : public OperandWalk<Element, kBlock, kBlockK, kThreads> {
+    using Walk = OperandWalk<Element, kBlock, kBlockK, kThreads>;
+    using Walk::kElements;
+    using Walk::path_, Walk::k_, Walk::in_tile_, Walk::outer_left_, Walk::from_;
+    template <int kWidth>
+    using Unit = typename Walk::template Unit<kWidth>;
+    static_assert(kElements % kVector == 0);
+
+   public:
     static OperandPath path(std::int64_t outer_stride, std::int64_t k_stride, bool in_vectors) {
         const bool along_k =
             in_vectors ? k_stride == 1 : std::abs(k_stride) < std::abs(outer_stride);
@@ -55,27 +89,17 @@ class OperandLoader {
                 along_k,
                 in_vectors,
                 along_k ? outer * outer_stride : k * k_stride,
-                along_k ? outer : k * kStride,
+                along_k ? outer : k * Walk::kStride,
                 kBlockK * k_stride};
     }
 
-    // `data` is the element (0, 0) of the block; `outer_left` rows of it lie inside the matrix.
     __device__ __forceinline__ OperandLoader(const OperandPath& path, const Element* data,
                                              std::int64_t outer_left)
-        : path_(path) {
-        const int width = path.in_vectors ? kVector : 1;
-        const int threads = (path.along_k ? kBlockK : kBlock) / width;
-        const int along = static_cast<int>(threadIdx.x) % threads * width;
-        const int across = static_cast<int>(threadIdx.x) / threads;
-        const int outer = path.along_k ? across : along;
-        k_ = path.along_k ? along : across;
-        in_tile_ = k_ * kStride + outer;
-        from_ = data + outer * path.outer_stride + k_ * path.k_stride;
-        const int left = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
-        inside_ = left <= 0         ? 0
+        : Walk(path, data, outer_left, path.in_vectors ? kVector : 1) {
+        inside_ = outer_left_ <= 0  ? 0
                   : !path.along_k   ? kElements
-                  : path.in_vectors ? divide_up(left, Unit<kVector>::kStepOuter)
-                                    : divide_up(left, Unit<1>::kStepOuter);
+                  : path.in_vectors ? divide_up(outer_left_, Unit<kVector>::kStepOuter)
+                                    : divide_up(outer_left_, Unit<1>::kStepOuter);
     }
 
     // Reads the next k-tile; `k_left` values of k lie inside. What lies outside is zero, unread.
@@ -106,11 +130,11 @@ class OperandLoader {
             if (path_.along_k) {
 #pragma unroll
                 for (int i = 0; i < kVector; ++i) {
-                    to[i * kStride + unit * Unit<kVector>::kStepOuter] = value.element[i];
+                    to[i * Walk::kStride + unit * Unit<kVector>::kStepOuter] = value.element[i];
                 }
             } else {
                 *reinterpret_cast<Vector<Stage, kVector>*>(to + unit * Unit<kVector>::kStepK *
-                                                                    kStride) = value;
+                                                                    Walk::kStride) = value;
             }
         }
     }
@@ -164,10 +188,7 @@ class OperandLoader {
             return static_cast<Stage>(value);  // exact: half, bfloat16 to float; int8 to int32
     }
 
-    const OperandPath& path_;
-    int k_, in_tile_;      // the thread's first element: its k, its place in shared memory
-    int inside_;           // units before the edge of the matrix
-    const Element* from_;  // the first
+    int inside_;  // units before the edge of the matrix
     Word word_[kElements];
 };
 

@@ -34,38 +34,29 @@ inline constexpr bool kCopiesAsync =
 // Copies k-tiles of an operand of any strides in the background, to where OperandLoader stores
 // them. Elements of 4 or 8 bytes, one by one, or 16 bytes at once where they lie along the block.
 template <class Element, int kBlock, int kBlockK, int kThreads>
-class AsyncOperandLoader {
-    static constexpr int kElements = kBlock * kBlockK / kThreads;  // of a thread
+class AsyncOperandLoader : public OperandWalk<Element, kBlock, kBlockK, kThreads> {
+    using Walk = OperandWalk<Element, kBlock, kBlockK, kThreads>;
+    using Walk::kElements;
+    using Walk::path_, Walk::k_, Walk::in_tile_, Walk::outer_left_, Walk::from_;
+    template <int kWidth>
+    using Unit = typename Walk::template Unit<kWidth>;
     static constexpr int kTogether = 16 / sizeof(Element);
 
    public:
-    static constexpr int kStride = kBlock + 4;
-    static constexpr int kTileElements = kBlockK * kStride;
-
-    // `data` is the element (0, 0) of the block; `outer_left` rows of it lie inside the matrix.
     __device__ __forceinline__ AsyncOperandLoader(const OperandPath& path, const Element* data,
                                                   std::int64_t outer_left)
-        : path_(path) {
-        const int width = !path.along_k && path.in_vectors ? kTogether : 1;
-        const int threads = (path.along_k ? kBlockK : kBlock) / width;
-        const int along = static_cast<int>(threadIdx.x) % threads * width;
-        const int across = static_cast<int>(threadIdx.x) / threads;
-        const int outer = path.along_k ? across : along;
-        k_ = path.along_k ? along : across;
-        in_tile_ = (k_ * kStride + outer) * static_cast<int>(sizeof(Element));
-        from_ = data + outer * path.outer_stride + k_ * path.k_stride;
-        outer_left_ = static_cast<int>(min(outer_left, std::int64_t{kBlock})) - outer;
-    }
+        : Walk(path, data, outer_left, !path.along_k && path.in_vectors ? kTogether : 1),
+          bytes_(in_tile_ * static_cast<int>(sizeof(Element))) {}
 
     // The next k-tile, of which `k_left` values of k lie inside: zeros stand for those outside.
     __device__ __forceinline__ void copy(std::uint32_t tile, int k_left) {
         const int k_inside = k_left - k_;
         if (path_.along_k) {
-            copy_units<1, kThreads / kBlockK, 0>(tile, k_inside);
+            copy_units<1, Unit<1>::kStepOuter, 0>(tile, k_inside);
         } else if (path_.in_vectors) {
-            copy_units<kTogether, 0, kThreads * kTogether / kBlock>(tile, k_inside);
+            copy_units<kTogether, 0, Unit<kTogether>::kStepK>(tile, k_inside);
         } else {
-            copy_units<1, 0, kThreads / kBlock>(tile, k_inside);
+            copy_units<1, 0, Unit<1>::kStepK>(tile, k_inside);
         }
         from_ += path_.advance;
     }
@@ -75,9 +66,9 @@ class AsyncOperandLoader {
     template <int kWidth, int kStepOuter, int kStepK>
     __device__ __forceinline__ void copy_units(std::uint32_t tile, int k_inside) const {
         const std::int64_t step = kStepOuter * path_.outer_stride + kStepK * path_.k_stride;
-        constexpr int kTileStep = (kStepK * kStride + kStepOuter) * sizeof(Element);
+        constexpr int kTileStep = (kStepK * Walk::kStride + kStepOuter) * sizeof(Element);
         const Element* from = from_;
-        std::uint32_t to = tile + in_tile_;
+        std::uint32_t to = tile + bytes_;
 #pragma unroll
         for (int unit = 0; unit < kElements / kWidth; ++unit, from += step, to += kTileStep) {
             const bool inside = unit * kStepOuter < outer_left_ && unit * kStepK < k_inside;
@@ -89,10 +80,7 @@ class AsyncOperandLoader {
         }
     }
 
-    const OperandPath& path_;
-    int k_, in_tile_;      // the thread's first element: its k, its place in a tile, in bytes
-    int outer_left_;       // from it to the edge of the matrix or block
-    const Element* from_;  // it
+    int bytes_;  // of the first element's place in a tile
 };
 
 template <class Policy, int kBlock>
