@@ -17,8 +17,11 @@ namespace tcgemm::simt {
 // What the model knows of a kernel row; see Policy.
 struct TileCost {
     int block_m = 0, block_n = 0, block_k = 0;
+    int thread_outputs = 0;
     int step_k = 0;              // values of k that a part of K holds whole
     int resident = 0;            // blocks that an SM holds
+    int ahead = 1;               // k-tiles on their way while one is multiplied
+    bool ends_in_pairs = false;  // the blocks of an SM, see below
     double multiply_cycles = 0;  // of an SM for one k-tile, at its multiply-add rate
     double efficiency = 1;       // of that rate, when the SM is full
     int element_bytes = 0, accumulator_bytes = 0;
@@ -26,19 +29,22 @@ struct TileCost {
 };
 
 // Fitted to every float32 kernel and split of 160 products on an H100 (1.98 GHz), the kernel for
-// few rows beside them; what D costs, to 1,200 random products; what a k-tile and a block take at
-// least, to 293 of FP32 and FP64 on an H200.
+// few rows beside them; what D costs, to 1,200 random products; what k-tiles and blocks take, to
+// every tile of 1 to 12 blocks an SM and of 79 random FP32 products on an H200.
 // Cycles of an SM.
-inline constexpr double kLatencyCycles = 1080;  // a k-tile takes no less and its multiplication
-inline constexpr double kBlockCycles = 4000;    // launch and first loads of a wave of blocks
-inline constexpr double kPlaceCycles = 0.25;    // of an output in a tile, whether D has it or not
-inline constexpr double kOutputCycles = 0.25;   // to store an output
-inline constexpr double kAcrossD = 3;           // of that, where tiles lie across D's rows
-inline constexpr int kStoredColumns = 64;       // together, at most
-inline constexpr double kReduceCycles = 8000;   // a second launch
-inline constexpr double kBytesPerCycle = 24;    // of an SM, to and from memory
-inline constexpr double kRateAlongK = 0.6;      // of memory, for pieces of rows as long as a k-tile
-inline constexpr int kMaxParts = 256;           // of K
+inline constexpr double kKTileCycles = 360;     // of a k-tile, beside the multiplications
+inline constexpr double kLatencyCycles = 1200;  // from a load of a k-tile to its arrival
+inline constexpr double kLaunchCycles = 2000;
+inline constexpr double kBlockCycles = 2500;   // of a wave of blocks: first loads,
+inline constexpr double kThreadCycles = 100;   // and for each output of a thread, which it stores
+inline constexpr double kPlaceCycles = 0.1;    // of an output in a tile, whether D has it or not
+inline constexpr double kOutputCycles = 0.1;   // to store an output
+inline constexpr double kAcrossD = 6;          // of that, where tiles lie across D's rows
+inline constexpr int kStoredColumns = 64;      // together, at most
+inline constexpr double kReduceCycles = 8000;  // a second launch
+inline constexpr double kBytesPerCycle = 24;   // of an SM, to and from memory
+inline constexpr double kRateAlongK = 0.6;     // of memory, for pieces of rows as long as a k-tile
+inline constexpr int kMaxParts = 256;          // of K
 inline constexpr std::int64_t kMinPartTiles = 8;  // k-tiles
 
 // Bytes of memory, as if the rate were that of whole rows. `outer`: m of A, n of B.
@@ -66,16 +72,19 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
         kPlaceCycles * kernel.block_m * kernel.block_n +
         kOutputCycles * (problem->d.col_stride == 1 ? 1 : kAcrossD) * outputs * parts / blocks;
     // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their
-    // loads, many for the multiply-add units.
+    // loads, many for the multiply-add units. Where both blocks of an SM end together, the rest
+    // goes to SMs two by two.
     const auto wave = [&](double resident) {
         if (resident == 0) return 0.0;
-        return k_tiles * std::max(resident * multiply_cycles / kernel.efficiency,
-                                  kLatencyCycles + multiply_cycles) +
-               kBlockCycles + resident * store_cycles;
+        return k_tiles * std::max(kKTileCycles + resident * multiply_cycles / kernel.efficiency,
+                                  kLatencyCycles / kernel.ahead) +
+               kBlockCycles + kThreadCycles * kernel.thread_outputs + resident * store_cycles;
     };
     const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
-    const double busy = waves * wave(kernel.resident) + wave(on_sm - waves * kernel.resident);
+    double rest = on_sm - waves * kernel.resident;
+    if (kernel.ends_in_pairs && waves > 0 && rest > 0) rest = kernel.resident;
+    const double busy = kLaunchCycles + waves * wave(kernel.resident) + wave(rest);
     const double bytes =
         stored_bytes(problem, kernel.block_m, std::min(kernel.block_n, kStoredColumns), device) +
         batch * (read_bytes(problem->m, problem->a.row_stride, problem->k, problem->a.col_stride,

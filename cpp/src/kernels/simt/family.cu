@@ -14,6 +14,7 @@
 #include "kernels/simt/policy.hpp"
 #include "kernels/simt/short_k.hpp"
 #include "kernels/simt/short_k_model.hpp"
+#include "kernels/simt/tile_feed.cuh"
 #include "kernels/simt/whole_k_fma.cuh"
 
 namespace tcgemm::simt {
@@ -29,7 +30,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
 
 constexpr OperandNeeds kTileNeeds = {false, 0};  // any strides
 
-// kEfficiency: of the multiply-add rate that a busy SM reaches, in percent.
+// kEfficiency: of the multiply-add rate that a busy SM reaches, in percent,
+// beside what each k-tile takes (kKTileCycles).
 template <class Policy, int kEfficiency>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Policy::Numbers;
@@ -37,8 +39,14 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.block_m = Policy::kBlockM;
     cost.block_n = Policy::kBlockN;
     cost.block_k = Policy::kBlockK;
+    cost.thread_outputs = Policy::kThreadM * Policy::kThreadN;
     cost.step_k = Policy::kStepK;
     cost.resident = Policy::kBlocksPerSm;
+    if (kCopiesAsync<Policy> && device.cc() >= 80) {
+        cost.ahead =
+            feed_tiles<Policy>(device.cc() == 90 ? kHopperFeedBytes : kAmpereFeedBytes) - 1;
+    }
+    cost.ends_in_pairs = std::is_same_v<typename Numbers::Acc, float> && Policy::kBlocksPerSm == 2;
     cost.multiply_cycles =
         Policy::kBlockM * Policy::kBlockN * Policy::kBlockK / Numbers::kFmaPerCycle;
     cost.efficiency = kEfficiency / 100.0;
@@ -223,27 +231,27 @@ constexpr KernelInfo row(const char* name) {
 }
 
 constexpr KernelInfo kKernels[] = {
-    row<Large<F32>, 70>("simt_f32_128x128x8"),
-    row<Wide<F32>, 67>("simt_f32_64x128x16"),
-    row<Medium<F32>, 60>("simt_f32_64x64x16"),
-    row<Narrow<F32>, 59>("simt_f32_32x128x16"),
-    row<Small<F32>, 40>("simt_f32_32x32x16"),
-    row<Large<F16>, 70>("simt_f16_128x128x8"),
-    row<Small<F16>, 40>("simt_f16_32x32x8"),
-    row<Large<F16AccF16>, 70>("simt_f16_acc_f16_128x128x8"),
-    row<Small<F16AccF16>, 40>("simt_f16_acc_f16_32x32x8"),
-    row<Large<BF16>, 70>("simt_bf16_128x128x8"),
-    row<Small<BF16>, 40>("simt_bf16_32x32x8"),
-    row<Medium<Promoted<F32>>, 54>("simt_f32_promoted_64x64x8"),
-    row<Medium<Promoted<F16>>, 54>("simt_f16_promoted_64x64x8"),
-    row<Medium<Promoted<BF16>>, 54>("simt_bf16_promoted_64x64x8"),
-    row<Large<F64>, 67>("simt_f64_64x128x8"),
-    row<Medium<F64>, 60>("simt_f64_64x64x8"),
-    row<Small<F64>, 40>("simt_f64_32x32x8"),
-    row<Large<I8>, 90>("simt_i8_128x128x8"),
-    row<Small<I8>, 73>("simt_i8_32x32x8"),
-    row<Medium<Scaled<Promoted<F16>>>, 54>("simt_f16_scaled_64x64x8"),
-    row<Medium<Scaled<I8>>, 60>("simt_i8_scaled_64x64x8"),
+    row<Large<F32>, 75>("simt_f32_128x128x16"),
+    row<Wide<F32>, 74>("simt_f32_64x128x16"),
+    row<Medium<F32>, 69>("simt_f32_64x64x16"),
+    row<Narrow<F32>, 66>("simt_f32_32x128x16"),
+    row<Small<F32>, 54>("simt_f32_32x32x16"),
+    row<Large<F16>, 80>("simt_f16_128x128x8"),
+    row<Small<F16>, 49>("simt_f16_32x32x8"),
+    row<Large<F16AccF16>, 87>("simt_f16_acc_f16_128x128x8"),
+    row<Small<F16AccF16>, 49>("simt_f16_acc_f16_32x32x8"),
+    row<Large<BF16>, 80>("simt_bf16_128x128x8"),
+    row<Small<BF16>, 49>("simt_bf16_32x32x8"),
+    row<Medium<Promoted<F32>>, 68>("simt_f32_promoted_64x64x8"),
+    row<Medium<Promoted<F16>>, 65>("simt_f16_promoted_64x64x8"),
+    row<Medium<Promoted<BF16>>, 65>("simt_bf16_promoted_64x64x8"),
+    row<Large<F64>, 75>("simt_f64_64x128x8"),
+    row<Medium<F64>, 72>("simt_f64_64x64x8"),
+    row<Small<F64>, 58>("simt_f64_32x32x8"),
+    row<Large<I8>, 97>("simt_i8_128x128x8"),
+    row<Small<I8>, 82>("simt_i8_32x32x8"),
+    row<Medium<Scaled<Promoted<F16>>>, 65>("simt_f16_scaled_64x64x8"),
+    row<Medium<Scaled<I8>>, 71>("simt_i8_scaled_64x64x8"),
     few_rows<FewRows<F32, 1>>("simt_f32_1x32x256"),
     few_rows<FewRows<F32, 8>>("simt_f32_8x32x256"),
     few_rows<FewRows<TF32, 1>>("simt_tf32_1x32x256"),

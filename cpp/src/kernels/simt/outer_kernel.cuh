@@ -78,6 +78,11 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     constexpr int kGroups = Policy::kGroups, kThreadRows = Policy::kThreadRows;
     constexpr int kSpare = kTile.spare_cols();
     constexpr int kRoundK = 16;  // that are loaded together
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    constexpr int kTogether = kThreadRows / 2;  // that are multiplied together: all of them spill
+#else
+    constexpr int kTogether = kThreadRows;
+#endif
     static_assert(kWarps * sizeof(Acc) % kSectorBytes == 0, "a warp's rows lie alike in sectors");
     using RowOfA = device::Vector<Acc, kVector>[kTile.pitch_a() / kVector];
     using RowOfB = Acc[kTile.pitch_b()];
@@ -162,22 +167,26 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             constexpr int kIts = its_groups;
 #pragma unroll 1
             for (int at = 0; at < k; at += kVector) {
-                Acc column[kVector][kIts];
 #pragma unroll
-                for (int s = 0; s < kVector; ++s) {
+                for (int first = 0; first < kThreadRows; first += kTogether) {
+                    device::Vector<Acc, kVector> values[kTogether];
 #pragma unroll
-                    for (int j = 0; j < kIts; ++j) {
-                        column[s][j] = b[at + s][its_first + lane + 32 * j];
-                    }
-                }
-#pragma unroll
-                for (int r = 0; r < kThreadRows; ++r) {
-                    const auto values = a[r][at / kVector];
+                    for (int r = 0; r < kTogether; ++r) values[r] = a[first + r][at / kVector];
 #pragma unroll
                     for (int s = 0; s < kVector; ++s) {
+                        Acc column[kIts];
 #pragma unroll
                         for (int j = 0; j < kIts; ++j) {
-                            multiply_add(acc[r][j], values.element[s], column[s][j]);
+                            column[j] = b[at + s][its_first + lane + 32 * j];
+                        }
+#pragma unroll
+                        for (int r = 0; r < kTogether; ++r) {
+#pragma unroll
+                            for (int step = 0; step < kIts; ++step) {
+                                // Forth and back: see ThreadTile::multiply() (gemm_kernel.cuh).
+                                const int j = r % 2 ? kIts - 1 - step : step;
+                                multiply_add(acc[first + r][j], values[r].element[s], column[j]);
+                            }
                         }
                     }
                 }

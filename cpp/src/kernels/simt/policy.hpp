@@ -4,6 +4,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -92,6 +93,9 @@ struct Policy {
     static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;
     static constexpr int kThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
     static constexpr int kBlocksPerSm = kBlocksPerSm_;
+    // Values of k whose multiply-adds are one piece of code: more would be fetched anew all the
+    // time.
+    static constexpr int kUnrolledK = std::min(kBlockK, 1024 / (kThreadM * kThreadN));
     // What parts of K hold whole. Promoted sums are over the same k whatever the split: scales of
     // k-blocks act on them.
     static constexpr int kStepK =
@@ -109,7 +113,7 @@ template <class Numbers>
 inline constexpr bool kIsFloat = std::is_same_v<Numbers, F32>;
 template <class Numbers>
 using Large = std::conditional_t<kIsDouble<Numbers>, Policy<Numbers, 64, 128, 8, 8, 8, 2>,
-                                 Policy<Numbers, 128, 128, 8, 16, 8, 2>>;
+                                 Policy<Numbers, 128, 128, kIsFloat<Numbers> ? 16 : 8, 16, 8, 2>>;
 template <class Numbers>
 using Wide = Policy<Numbers, 64, 128, 16, 8, 8, 3>;
 template <class Numbers>
@@ -118,8 +122,10 @@ using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
 template <class Numbers>
 using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4>;
 template <class Numbers>
-using Small =
-    Policy<Numbers, 32, 32, kIsFloat<Numbers> ? 16 : 8, 4, 4, kIsDouble<Numbers> ? 8 : 12>;
+using Small = Policy<Numbers, 32, 32, kIsFloat<Numbers> ? 16 : 8, 4, 4,
+                     kIsFloat<Numbers>    ? 9
+                     : kIsDouble<Numbers> ? 8
+                                          : 12>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>

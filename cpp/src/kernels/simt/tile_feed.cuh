@@ -20,16 +20,16 @@ inline constexpr bool kHasAsyncCopies = true;
 #endif
 // Of the shared memory of an SM, what all of its blocks may have together: consumer GPUs, which run
 // the code for sm_80, for sm_89 and the PTX, have 100 KB. And a block.
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-inline constexpr int kFeedBytes = 160 << 10;
-#else
-inline constexpr int kFeedBytes = 96 << 10;
-#endif
+inline constexpr int kHopperFeedBytes = 162 << 10, kAmpereFeedBytes = 96 << 10;
 inline constexpr int kBlockFeedBytes = 48 << 10;
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+inline constexpr int kFeedBytes = kHopperFeedBytes;
+#else
+inline constexpr int kFeedBytes = kAmpereFeedBytes;
+#endif
 
 template <class Policy>
-inline constexpr bool kCopiesAsync =
-    kHasAsyncCopies && sizeof(typename Policy::Numbers::Element) >= 4;
+inline constexpr bool kCopiesAsync = sizeof(typename Policy::Numbers::Element) >= 4;
 
 // Copies k-tiles of an operand of any strides in the background, to where OperandLoader stores
 // them. Elements of 4 or 8 bytes, one by one, or 16 bytes at once where they lie along the block.
@@ -88,11 +88,22 @@ using RegisterLoader =
     OperandLoader<typename Policy::Numbers::Element, typename Policy::Numbers::Stage, kBlock,
                   Policy::kBlockK, Policy::kThreads>;
 
+// k-tiles of a block in shared memory, where an SM has so much for all: one is multiplied while the
+// others come.
+template <class Policy>
+constexpr int feed_tiles(int bytes_of_sm) {
+    constexpr int kTileBytes = (RegisterLoader<Policy, Policy::kBlockM>::kTileElements +
+                                RegisterLoader<Policy, Policy::kBlockN>::kTileElements) *
+                               static_cast<int>(sizeof(typename Policy::Numbers::Stage));
+    return std::clamp(std::min(bytes_of_sm / Policy::kBlocksPerSm, kBlockFeedBytes) / kTileBytes, 2,
+                      5);
+}
+
 template <class Policy>
 struct FeedTiles {
     using Element = typename Policy::Numbers::Element;
     using Stage = typename Policy::Numbers::Stage;
-    static constexpr bool kAsync = kCopiesAsync<Policy>;
+    static constexpr bool kAsync = kHasAsyncCopies && kCopiesAsync<Policy>;
     template <int kBlock>
     using Loader =
         std::conditional_t<kAsync,
@@ -100,14 +111,7 @@ struct FeedTiles {
                            RegisterLoader<Policy, kBlock>>;
     using LoaderA = Loader<Policy::kBlockM>;
     using LoaderB = Loader<Policy::kBlockN>;
-    static constexpr int kTileBytes =
-        (LoaderA::kTileElements + LoaderB::kTileElements) * static_cast<int>(sizeof(Stage));
-    // In shared memory: one is multiplied while the others come.
-    static constexpr int kTiles =
-        kAsync
-            ? std::clamp(std::min(kFeedBytes / Policy::kBlocksPerSm, kBlockFeedBytes) / kTileBytes,
-                         2, 5)
-            : 2;
+    static constexpr int kTiles = kAsync ? feed_tiles<Policy>(kFeedBytes) : 2;
     static constexpr int kAhead = kAsync ? kTiles - 1 : 1;
 
     alignas(16) Stage a[kTiles][LoaderA::kTileElements];
@@ -128,7 +132,7 @@ class TileFeed {
     __device__ __forceinline__ TileFeed(Tiles& tiles, const LoaderA& a, const LoaderB& b,
                                         std::int64_t k)
         : tiles_(tiles), load_a_(a), load_b_(b), k_left_(k) {
-#pragma unroll
+#pragma unroll 1
         for (int tile = 0; tile < Tiles::kAhead; ++tile) load();
     }
 
