@@ -50,7 +50,7 @@ inline int max_spans(std::int64_t k) {
 inline double packing_us(double bytes, double rows, const DeviceProperties& device) {
     // Measured on Hopper: the launches; the bytes that are read and written, for each byte of the
     // operands; and what an SM needs for eight rows, however short they are.
-    constexpr double kUs = 9.0, kPasses = 3.2, kEightRowsUs = 1.2;
+    constexpr double kUs = 12.0, kPasses = 3.2, kEightRowsUs = 1.2;
     return kUs + overlapped(bytes * kPasses / memory_rate(device),
                             rows / 8 / std::max(device.sm_count, 1) * kEightRowsUs);
 }
