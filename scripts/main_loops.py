@@ -4,10 +4,11 @@
     scripts/main_loops.py dist/tcgemm-*.whl --cuobjdump $CUDA_HOME/bin/cuobjdump --check
 
 For the cards that are not at hand this is what can be known of a kernel: how many instructions
-stand beside each multiplication in the innermost loop, of what kind, and how many blocks and warps
-an SM holds by their threads, registers and shared memory. Prints a table; --write keeps it in
-benchmarks/main_loops.tsv, --check compares with that and exits 1 where a kernel has become worse.
-(check_wheel.py fails where one spills.) The wheel is imported: it must be for this Python.
+stand beside each multiplication in the innermost loop, of what kind, what FFMAs ask of a bank of
+registers, and how many blocks and warps an SM holds by their threads, registers and shared memory.
+Prints a table; --write keeps it in benchmarks/main_loops.tsv, --check compares with that and exits
+1 where a kernel has become worse. (check_wheel.py fails where one spills.) The wheel is imported:
+it must be for this Python.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ KINDS = {
     "barriers": re.compile(r"(BAR|SYNCS|WARPSYNC|DEPBAR|LDGDEPBAR)\b"),
 }
 RESOURCES = ("registers", "threads", "shared_bytes", "blocks_per_sm", "occupancy")
-# Worse: less occupancy, more instructions for each multiplication by this factor, or so many more
-# registers.
+# Worse: less occupancy, more instructions or reads of a bank for each multiplication by this
+# factor, or so many more registers.
 MORE_INSTRUCTIONS, MORE_REGISTERS = 1.05, 8
 
 
@@ -82,6 +83,7 @@ MULTIPROCESSORS = {
 class Instruction:
     address: int
     name: str  # without a predicate: "HMMA.16816.F32"
+    operands: str  # "R1, R2.reuse, R3, R1"
     target: int | None  # of a branch
 
 
@@ -94,7 +96,8 @@ def read_functions(sass: str) -> dict[tuple[str, str], list[Instruction]]:
         if match := re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)(.*)", line):
             branch = re.search(r"\b0x([0-9a-f]+)", match[3]) if match[2] == "BRA" else None
             target = int(branch[1], 16) if branch else None
-            body.append(Instruction(int(match[1], 16), match[2], target))
+            operands = match[3].split(";")[0].strip()
+            body.append(Instruction(int(match[1], 16), match[2], operands, target))
         elif match := re.match(r"\s*Function : (\w+)", line):
             body = functions.setdefault((match[1], architecture), [])
         elif match := re.search(r"arch = sm_(\w+)", line):
@@ -122,6 +125,25 @@ def main_loop(body: list[Instruction]) -> list[Instruction]:
         if not any((s, e) != (start, end) and start <= s and e <= end for s, e, _ in loops)
     ]
     return max(innermost, key=multiplications, default=[])
+
+
+def bank_reads(loop: list[Instruction]) -> float:
+    """What an FFMA reads of the busier of the two banks of registers, in the mean; 0: no FFMAs.
+
+    A bank gives a scheduler one operand a cycle, so that above 1 FFMAs wait. What the one before
+    has read and marked, in the same place, comes out of the reuse cache.
+    """
+    banks = [0, 0]
+    kept: list[str | None] = [None] * 3
+    ffmas = [i for i in loop if re.match(r"FFMA\b", i.name)]
+    for instruction in ffmas:
+        sources = instruction.operands.split(", ")[1:4]
+        found = [re.fullmatch(r"-?R(\d+)(\.reuse)?", source) for source in sources]
+        for register, cached in zip(found, kept, strict=True):
+            if register and register[1] != cached:
+                banks[int(register[1]) % 2] += 1
+        kept = [register[1] if register and register[2] else None for register in found]
+    return max(banks) / len(ffmas) if ffmas else 0.0
 
 
 def read_threads(elf: str) -> dict[tuple[str, str], int]:
@@ -214,6 +236,7 @@ def measure(cuobjdump: str, folder: Path) -> list[dict[str, str]]:
                     "occupancy": f"{blocks * -(-block // 32) / sm.warps:.3f}",
                     "instructions": str(len(loop)),
                     **{kind: str(count) for kind, count in counts.items()},
+                    "bank_reads": f"{bank_reads(loop):.2f}",
                 }
             )
     return sorted(rows, key=lambda row: (row["kernel"], row["sm"]))
@@ -232,6 +255,8 @@ def worse(row: dict[str, str], before: dict[str, str]) -> str:
     now, was = per_multiplication(row), per_multiplication(before)
     if now > MORE_INSTRUCTIONS * was:
         return f"{now:.2f} instructions for a multiplication, before {was:.2f}"
+    if float(row["bank_reads"]) > MORE_INSTRUCTIONS * float(before["bank_reads"]):
+        return f"{row['bank_reads']} reads of a bank for an FFMA, before {before['bank_reads']}"
     if int(row["registers"]) > int(before["registers"]) + MORE_REGISTERS:
         return f"{row['registers']} registers, before {before['registers']}"
     return ""
@@ -242,7 +267,7 @@ def show(rows: list[dict[str, str]]) -> None:
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         groups.setdefault((row["kernel"].split("::")[0], row["sm"]), []).append(row)
-    columns = (*RESOURCES, "instructions", *KINDS)
+    columns = (*RESOURCES, "instructions", *KINDS, "bank_reads")
     print(f"{'family':<12}{'sm':>5}{'kernels':>9}" + "".join(f"{name:>15}" for name in columns))
     for (family, architecture), members in sorted(groups.items()):
         line = f"{family:<12}{architecture:>5}{len(members):>9}"

@@ -48,6 +48,28 @@ def test_code_without_multiplications_has_no_main_loop(main_loops):
     assert main_loops.main_loop(main_loops.read_functions(text)["kernel", "80"]) == []
 
 
+@pytest.mark.parametrize(
+    ("ffmas", "reads"),
+    [
+        (["R1, R2, R3, R4"], 2),  # 2 and 4 of one bank
+        (["R1, R2, R3, RZ"], 1),
+        (["R1, R2, R4, c[0x0][0x160]", "R1, -R2, R3, R1"], 1.5),
+        (["R1, R2.reuse, R3, R5", "R7, R2, R4, R9"], 1.5),  # 3, 5 and 9
+        (["R1, R2.reuse, R3, R5", "R7, R4, R2, R9"], 1.5),  # in another place: read again
+        (["R1, R2.reuse, R3, R4", "R1, R2.reuse, R5, R6", "R1, R2, R7, R8"], 4 / 3),
+    ],
+)
+def test_what_ffmas_read_of_a_bank(main_loops, ffmas, reads):
+    text = SASS.replace("FFMA R1, R2, R3, R4 ;", "FFMA " + " ;\n/*0074*/ FFMA ".join(ffmas) + " ;")
+    (body,) = main_loops.read_functions(text).values()
+    assert main_loops.bank_reads(body) == pytest.approx(reads)
+
+
+def test_a_loop_without_ffmas_reads_no_bank(main_loops):
+    (body,) = main_loops.read_functions(SASS.replace("FFMA", "DFMA")).values()
+    assert main_loops.bank_reads(body) == 0
+
+
 ELF = """
 arch = sm_80
 .nv.info.kernel
@@ -95,10 +117,12 @@ def test_the_blocks_that_an_sm_holds(main_loops, sm, threads, registers, shared_
         ({"tensor": "0", "fma": "8"}, "no tensor-core instruction"),
         ({"occupancy": "0.125"}, "occupancy 0.125, before 0.250"),
         ({"occupancy": "0.375"}, ""),
+        ({"bank_reads": "1.10"}, ""),
+        ({"bank_reads": "1.20"}, "1.20 reads of a bank for an FFMA, before 1.08"),
     ],
 )
 def test_what_has_become_worse(main_loops, change, told):
     before = {"registers": "120", "occupancy": "0.250", "instructions": "100"}
-    before |= {"tensor": "8", "fma": "0"}
+    before |= {"tensor": "8", "fma": "0", "bank_reads": "1.08"}
     said = main_loops.worse({**before, **change}, before)
     assert told in said if told else not said

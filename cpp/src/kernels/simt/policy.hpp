@@ -105,6 +105,7 @@ struct Policy {
     static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
     static constexpr TileConfig tile{kBlockM, kBlockN, kBlockK, kWarpM, kWarpN, kThreads};
     static_assert(kBlockM % kWarpM == 0 && kBlockN % kWarpN == 0, "warps tile the block");
+    static_assert(kBlockK % kUnrolledK == 0 && kUnrolledK % 2 == 0, "fragments come by turns");
 };
 
 template <class Numbers>
