@@ -42,10 +42,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.thread_outputs = Policy::kThreadM * Policy::kThreadN;
     cost.step_k = Policy::kStepK;
     cost.resident = Policy::kBlocksPerSm;
-    if (kCopiesAsync<Policy> && device.cc() >= 80) {
-        cost.ahead =
-            feed_tiles<Policy>(device.cc() == 90 ? kHopperFeedBytes : kAmpereFeedBytes) - 1;
-    }
+    cost.ahead = tiles_ahead<Policy>(device.cc());
     cost.ends_in_pairs = std::is_same_v<typename Numbers::Acc, float> && Policy::kBlocksPerSm == 2;
     cost.multiply_cycles =
         Policy::kBlockM * Policy::kBlockN * Policy::kBlockK / Numbers::kFmaPerCycle;

@@ -13,23 +13,14 @@
 
 namespace tcgemm::simt {
 
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-inline constexpr bool kHasAsyncCopies = false;
-#else
-inline constexpr bool kHasAsyncCopies = true;
-#endif
-// Of the shared memory of an SM, what all of its blocks may have together: consumer GPUs, which run
-// the code for sm_80, for sm_89 and the PTX, have 100 KB. And a block.
-inline constexpr int kHopperFeedBytes = 162 << 10, kAmpereFeedBytes = 96 << 10;
-inline constexpr int kBlockFeedBytes = 48 << 10;
+// The compute capability that this code is made for, of those with feeds of their own: 70, 80, 90.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-inline constexpr int kFeedBytes = kHopperFeedBytes;
+inline constexpr int kFeedCc = 90;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kFeedCc = 70;
 #else
-inline constexpr int kFeedBytes = kAmpereFeedBytes;
+inline constexpr int kFeedCc = 80;
 #endif
-
-template <class Policy>
-inline constexpr bool kCopiesAsync = sizeof(typename Policy::Numbers::Element) >= 4;
 
 // Copies k-tiles of an operand of any strides in the background, to where OperandLoader stores
 // them. Elements of 4 or 8 bytes, one by one, or 16 bytes at once where they lie along the block.
@@ -88,22 +79,30 @@ using RegisterLoader =
     OperandLoader<typename Policy::Numbers::Element, typename Policy::Numbers::Stage, kBlock,
                   Policy::kBlockK, Policy::kThreads>;
 
-// k-tiles of a block in shared memory, where an SM has so much for all: one is multiplied while the
-// others come.
 template <class Policy>
-constexpr int feed_tiles(int bytes_of_sm) {
+constexpr bool copies_async(int cc) {
+    return cc >= 80 && sizeof(typename Policy::Numbers::Element) >= 4;
+}
+
+// k-tiles on their way to shared memory while one is multiplied there: as many as an SM has room
+// for, of all of its blocks. Consumer GPUs, which run the code for sm_80, for sm_89 and the PTX,
+// have 100 KB.
+template <class Policy>
+constexpr int tiles_ahead(int cc) {
+    if (!copies_async<Policy>(cc)) return 1;
     constexpr int kTileBytes = (RegisterLoader<Policy, Policy::kBlockM>::kTileElements +
                                 RegisterLoader<Policy, Policy::kBlockN>::kTileElements) *
                                static_cast<int>(sizeof(typename Policy::Numbers::Stage));
-    return std::clamp(std::min(bytes_of_sm / Policy::kBlocksPerSm, kBlockFeedBytes) / kTileBytes, 2,
-                      5);
+    constexpr int kBlockBytes = 48 << 10;  // at most
+    const int bytes = (cc == 90 ? 162 << 10 : 96 << 10) / Policy::kBlocksPerSm;
+    return std::clamp(std::min(bytes, kBlockBytes) / kTileBytes, 2, 5) - 1;
 }
 
 template <class Policy>
 struct FeedTiles {
     using Element = typename Policy::Numbers::Element;
     using Stage = typename Policy::Numbers::Stage;
-    static constexpr bool kAsync = kHasAsyncCopies && kCopiesAsync<Policy>;
+    static constexpr bool kAsync = copies_async<Policy>(kFeedCc);
     template <int kBlock>
     using Loader =
         std::conditional_t<kAsync,
@@ -111,8 +110,7 @@ struct FeedTiles {
                            RegisterLoader<Policy, kBlock>>;
     using LoaderA = Loader<Policy::kBlockM>;
     using LoaderB = Loader<Policy::kBlockN>;
-    static constexpr int kTiles = kAsync ? feed_tiles<Policy>(kFeedBytes) : 2;
-    static constexpr int kAhead = kAsync ? kTiles - 1 : 1;
+    static constexpr int kAhead = tiles_ahead<Policy>(kFeedCc), kTiles = kAhead + 1;
 
     alignas(16) Stage a[kTiles][LoaderA::kTileElements];
     alignas(16) Stage b[kTiles][LoaderB::kTileElements];
