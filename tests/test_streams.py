@@ -469,3 +469,29 @@ def test_p09_thread_hammer(place, streams):
 
     run_threads(work)
     assert not errors, errors[0]
+
+
+@pytest.mark.gpu
+@gpu_frameworks
+def test_p09_threads_launch_one_kernel_with_more_and_with_less_shared_memory(place, streams):
+    """The limit that a kernel is given is the process's; K = 64 needs half of what 128 does."""
+    name = "sm80_mma_f16_whole_k_128x128"
+    errors = []
+
+    def work(seed):
+        try:
+            k = 63 + seed % 2 * 64
+            a = np.random.default_rng(seed).integers(-1, 2, (127, k))
+            stream = streams.new()
+            with streams.use(stream):
+                x = place.array(a, "float16")
+                for _ in range(100):
+                    result = tcgemm.matmul(x, x.T)
+                np.testing.assert_array_equal(place.to_numpy(result), a @ a.T)
+        except BaseException as error:
+            errors.append(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TCGEMM_FORCE_KERNEL", name)
+        run_threads(work)
+    assert not errors, errors[0]
