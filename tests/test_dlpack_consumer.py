@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -156,6 +157,17 @@ def test_classes_of_no_module_are_taken(a, b):
     np.testing.assert_array_equal(tcgemm.matmul(odd(a), b), tcgemm.matmul(a, b))
     with pytest.raises(tcgemm.DTypeError, match=r"^a is a None\.Empty"):
         tcgemm.matmul(type("Empty", (), {"__module__": None})(), b)
+
+
+def test_a_class_is_not_kept_alive(a, b):
+    def one_of_its_own():
+        its = type("Own", (Producer,), {})
+        tcgemm.matmul(its(a), b)
+        return weakref.ref(its)
+
+    classes = [one_of_its_own() for _ in range(20)]
+    gc.collect()
+    assert not any(each() for each in classes)
 
 
 def test_pinned_host_memory_counts_as_the_cpu(a, b):

@@ -349,9 +349,10 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
             return fp8.named(import_exchange(fp8.bytes, type, operand, nullptr), type, operand);
         }
         const Device device = device_of(tensor.device, operand);
+        // Of what is bound to a plan either may have been set since.
         check_gradient(array, operand);
-        if (known != nullptr && describes(*known, tensor, device)) return as_before(*known);
         check_negative_bit(array, operand);
+        if (known != nullptr && describes(*known, tensor, device)) return as_before(*known);
         ImportedArray imported;
         imported.view = view_of(tensor, 0, type, operand);
         return imported;

@@ -19,13 +19,14 @@ bool is_number(py::handle value) {
            !py::hasattr(value, "__dlpack__") && !py::hasattr(value, "__cuda_array_interface__");
 }
 
-// NumPy's complex scalars would lose their imaginary part, its strings be read as numbers, and what
-// is masked be NaN.
-bool is_numpy_scalar_of_no_real_number(py::handle value) {
+// Complex scalars would lose their imaginary part, NumPy's strings be read as numbers, and what is
+// masked be NaN.
+bool is_scalar_of_no_real_number(py::handle value) {
     if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
     if (is_masked(value)) return true;
     const py::object dtype = py::getattr(value, "dtype", py::none());
-    const py::object kind = py::getattr(dtype, "kind", py::none());  // other frameworks have none
+    if (py::getattr(dtype, "is_complex", py::none()).ptr() == Py_True) return true;  // PyTorch's
+    const py::object kind = py::getattr(dtype, "kind", py::none());
     return py::isinstance<py::str>(kind) &&
            std::string("cSUmMO").find(shown(kind)) != std::string::npos;
 }
@@ -33,7 +34,7 @@ bool is_numpy_scalar_of_no_real_number(py::handle value) {
 }  // namespace
 
 double scalar_from_python(py::handle value, const char* what) {
-    if (!is_numpy_scalar_of_no_real_number(value)) {
+    if (!is_scalar_of_no_real_number(value)) {
         const double number = PyFloat_AsDouble(value.ptr());
         if (number != -1.0 || !PyErr_Occurred()) return number;
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits

@@ -114,13 +114,18 @@ bool is_masked(py::handle array) {
 }
 
 TypeInfo& type_info(py::handle array, const char* operand) {
-    // Never freed, as it holds Python objects; guarded by the GIL.
+    // Never freed, as it holds Python objects; guarded by the GIL. A type that ends leaves no
+    // entry, so that another at its address is inspected anew.
     static auto& known = *new std::unordered_map<PyTypeObject*, std::unique_ptr<TypeInfo>>;
     PyTypeObject* const type = Py_TYPE(array.ptr());
     const auto found = known.find(type);
     if (found != known.end()) return *found->second;
     auto info = std::make_unique<TypeInfo>(inspect(array, operand));
-    Py_INCREF(reinterpret_cast<PyObject*>(type));  // its address stays its own
+    py::weakref(reinterpret_cast<PyObject*>(type), py::cpp_function([type](py::handle itself) {
+                    known.erase(type);
+                    itself.dec_ref();
+                }))
+        .release();
     return *known.emplace(type, std::move(info)).first->second;
 }
 
