@@ -22,7 +22,7 @@ from harness.forced import (
 from harness.memory import Workspace
 
 pytestmark = pytest.mark.gpu
-kernel = kernels(lambda name: name.endswith("x32x256"))
+kernel = kernels("simt", lambda name: name.endswith("x32x256"))
 
 
 def test_each_number_of_rows_and_columns(kernel):

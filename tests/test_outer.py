@@ -23,7 +23,7 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels(lambda name: "_outer_" in name)
+kernel = kernels("simt", lambda name: "_outer_" in name)
 
 
 def test_each_number_of_rows_and_columns(kernel):

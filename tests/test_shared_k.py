@@ -20,7 +20,7 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels(lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
+kernel = kernels("sm80_mma", lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
 
 
 def test_each_number_of_rows_and_columns(kernel):

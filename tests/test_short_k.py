@@ -21,7 +21,7 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels(lambda name: "_short_k_" in name)
+kernel = kernels("simt", lambda name: "_short_k_" in name)
 ALIGNED = {"pad": 8, "offset": 8}  # vectors of any dtype
 
 

@@ -28,7 +28,7 @@ MODES_OF = {
 
 def kernels(*begins):
     begins = tuple(f"{FAMILY}_{begin}_" for begin in begins)
-    return forced.kernels(lambda name: name.startswith(begins))
+    return forced.kernels(FAMILY, lambda name: name.startswith(begins))
 
 
 kernel = kernels("f16", "bf16")

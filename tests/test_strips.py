@@ -20,7 +20,7 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels(lambda name: "_strips_" in name)
+kernel = kernels("sm80_mma", lambda name: "_strips_" in name)
 
 
 def test_each_number_of_rows_and_columns(kernel):

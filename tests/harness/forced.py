@@ -25,10 +25,12 @@ _MODES = {
 }
 
 
-def kernels(wanted):
-    """A fixture: each kernel of this build of which wanted(name), forced."""
+def kernels(family, wanted):
+    """A fixture: each kernel of this build of which wanted(name), forced. `family`, where it is
+    built, has one of them."""
 
     its_names = [name for name in _FAMILIES if wanted(name)]
+    assert its_names or family not in _FAMILIES.values(), f"none of the kernels of {family} is wanted"
 
     @pytest.fixture(params=its_names or ["none in this build"])
     def kernel(request, monkeypatch):
