@@ -18,7 +18,8 @@ DeviceProperties read_cpu_properties() {
     std::ifstream info("/proc/cpuinfo");
     for (std::string line; std::getline(info, line);) {
         if (line.rfind("model name", 0) == 0) {
-            cpu.name = line.substr(line.find(':') + 2);
+            const std::size_t begin = line.find_first_not_of(" \t:", line.find(':'));
+            if (begin != std::string::npos) cpu.name = line.substr(begin);
             break;
         }
     }

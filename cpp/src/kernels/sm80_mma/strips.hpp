@@ -210,12 +210,6 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
                (parts > 1 ? kStripReduceUs + sums / kReduceBytesPerUs : 0);
     };
     Schedule schedule = cheapest_split(problem, limits, cost_us);
-    // Partial results of D^T, whose rows are padded (see Partials).
-    if (schedule.split_k > 1) {
-        schedule.workspace_bytes =
-            static_cast<std::size_t>(schedule.split_k * problem.batch_count() * m * round_up(n, 4) *
-                                     static_cast<std::int64_t>(sizeof(float)));
-    }
     schedule.cost_us += packing_us(problem, device, its_needs);
     return schedule;
 }
