@@ -20,7 +20,9 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels("sm80_mma", lambda name: re.match("sm80_mma_f64_(unaligned_)?32x", name))
+kernel = kernels(
+    "simt", lambda name: re.match("sm80_mma_f64_(unaligned_)?32x|simt_f32_sliced_k_", name)
+)
 
 
 def test_each_number_of_rows_and_columns(kernel):
@@ -29,7 +31,7 @@ def test_each_number_of_rows_and_columns(kernel):
 
 
 def test_each_k(kernel):
-    """A warp has 8 of a k-block of 16 or 32, of which five or six are in shared memory."""
+    """A warp has 8 or 16 of a k-block of 16 or 32, of which three to six are in shared memory."""
     each_k = (*range(1, 36), 63, 64, 65, 127, 128, 160, 191, 192, 193, 225, 1000)
     check_each_k(kernel, each_k, (35, 34))
     check_no_k(kernel)

@@ -18,6 +18,7 @@ namespace tcgemm::simt {
 struct TileCost {
     int block_m = 0, block_n = 0, block_k = 0;
     int thread_outputs = 0;
+    int slices = 1;
     int step_k = 0;              // values of k that a part of K holds whole
     int resident = 0;            // blocks that an SM holds
     int ahead = 1;               // k-tiles on their way while one is multiplied
@@ -32,7 +33,7 @@ struct TileCost {
 // few rows beside them; what D costs, to 1,200 random products; what k-tiles and blocks take, to
 // every tile of 1 to 12 blocks an SM and of 79 random FP32 products on an H200.
 // Cycles of an SM.
-inline constexpr double kKTileCycles = 360;     // of a k-tile, beside the multiplications
+inline constexpr double kKTileCycles = 360;     // of a k-tile, beside the multiplications (a slice)
 inline constexpr double kLatencyCycles = 1200;  // from a load of a k-tile to its arrival
 inline constexpr double kLaunchCycles = 2000;
 inline constexpr double kBlockCycles = 2500;   // of a wave of blocks: first loads,
@@ -76,7 +77,8 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     // goes to SMs two by two.
     const auto wave = [&](double resident) {
         if (resident == 0) return 0.0;
-        return k_tiles * std::max(kKTileCycles + resident * multiply_cycles / kernel.efficiency,
+        return k_tiles * std::max(kKTileCycles / kernel.slices +
+                                      resident * multiply_cycles / kernel.efficiency,
                                   kLatencyCycles / kernel.ahead) +
                kBlockCycles + kThreadCycles * kernel.thread_outputs + resident * store_cycles;
     };

@@ -23,6 +23,7 @@ namespace {
 template <class Policy>
 std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
     using Numbers = typename Policy::Numbers;
+    if (Policy::kSlices > 1 && problem.batch_invariant()) return competes_in_other_bits();
     std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate,
                                       kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
@@ -40,6 +41,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.block_n = Policy::kBlockN;
     cost.block_k = Policy::kBlockK;
     cost.thread_outputs = Policy::kThreadM * Policy::kThreadN;
+    cost.slices = Policy::kSlices;
     cost.step_k = Policy::kStepK;
     cost.resident = Policy::kBlocksPerSm;
     cost.ahead = tiles_ahead<Policy>(device.cc());
@@ -233,6 +235,8 @@ constexpr KernelInfo kKernels[] = {
     row<Medium<F32>, 69>("simt_f32_64x64x16"),
     row<Narrow<F32>, 66>("simt_f32_32x128x16"),
     row<Small<F32>, 54>("simt_f32_32x32x16"),
+    row<WideSliced<F32>, 72>("simt_f32_sliced_k_64x128x16"),
+    row<SmallSliced<F32>, 46>("simt_f32_sliced_k_32x32x32"),
     row<Large<F16>, 80>("simt_f16_128x128x8"),
     row<Small<F16>, 49>("simt_f16_32x32x8"),
     row<Large<F16AccF16>, 87>("simt_f16_acc_f16_128x128x8"),

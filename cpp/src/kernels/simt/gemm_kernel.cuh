@@ -43,14 +43,17 @@ struct ThreadTile {
 
     Acc acc[kM][kN];
     int row0, col0;  // of the first output, in the block
+    int k0;          // of the thread's slice, in a k-tile
 
     __device__ ThreadTile() {
-        const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+        const int thread = threadIdx.x % Policy::kSliceThreads;
+        const int lane = thread % 32, warp = thread / 32;
         constexpr int kWarpsN = Policy::kBlockN / Policy::kWarpN;
         // Eight neighbouring lanes, which shared memory serves together, cover 2 x 4 threads: fewer
         // different words than 1 x 8 (worth 5 % to 14 % on an H200).
         row0 = warp / kWarpsN * Policy::kWarpM + (lane / 16 * 2 + lane % 2) * kGroup;
         col0 = warp % kWarpsN * Policy::kWarpN + lane % 16 / 2 * kGroup;
+        k0 = slice() * Policy::kSliceK;
 #pragma unroll
         for (int i = 0; i < kM; ++i) {
 #pragma unroll
@@ -58,6 +61,9 @@ struct ThreadTile {
         }
     }
 
+    __device__ static int slice() {
+        return Policy::kSlices > 1 ? threadIdx.x / Policy::kSliceThreads : 0;
+    }
     static constexpr int row(int i) { return i / kGroup * (Policy::kLanesM * kGroup) + i % kGroup; }
     static constexpr int col(int group) { return group * (Policy::kLanesN * kGroup); }
 
@@ -68,8 +74,8 @@ struct ThreadTile {
 
     __device__ __forceinline__ void read(Fragments& fragments, const Stage* tile_a,
                                          const Stage* tile_b, int k) const {
-        const Stage* a = tile_a + k * TileFeed<Policy>::LoaderA::kStride + row0;
-        const Stage* b = tile_b + k * TileFeed<Policy>::LoaderB::kStride + col0;
+        const Stage* a = tile_a + (k0 + k) * TileFeed<Policy>::LoaderA::kStride + row0;
+        const Stage* b = tile_b + (k0 + k) * TileFeed<Policy>::LoaderB::kStride + col0;
 #pragma unroll
         for (int g = 0; g < kGroupsM; ++g) {
             fragments.a[g] = *reinterpret_cast<const Group*>(a + row(g * kGroup));
@@ -96,6 +102,32 @@ struct ThreadTile {
                              fragments.b[j / kGroup].element[j % kGroup]);
             }
         }
+    }
+
+    // By all threads: the first slice gets the sums of all, in their order, through `shared`, in
+    // halves where that has no room for all rows.
+    __device__ __forceinline__ void add_slices(FeedTiles<Policy>& shared) {
+        constexpr int kThreads = Policy::kSliceThreads;
+        constexpr int kRows = sizeof(acc) * kThreads <= sizeof(shared) ? kM : kM / 2;
+        static_assert(sizeof(Acc) * kRows * kN * kThreads <= sizeof(shared));
+        Acc* const place = reinterpret_cast<Acc*>(&shared) + threadIdx.x % kThreads;
+#pragma unroll
+        for (int row = 0; row < kM; row += kRows) {
+#pragma unroll 1
+            for (int from = 1; from < Policy::kSlices; ++from) {
+                __syncthreads();  // nobody reads k-tiles, or what was here before
+#pragma unroll
+                for (int i = 0; i < kRows * kN; ++i) {
+                    if (slice() == from) place[i * kThreads] = acc[row + i / kN][i % kN];
+                }
+                __syncthreads();
+#pragma unroll
+                for (int i = 0; i < kRows * kN; ++i) {
+                    if (slice() == 0) add(acc[row + i / kN][i % kN], place[i * kThreads]);
+                }
+            }
+        }
+        __syncthreads();
     }
 
     // Moves the sums of another tile here.
@@ -227,10 +259,10 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             // Fragments are read one k ahead, also those of the next k-tile: while the last k is
             // multiplied, threads wait for each other and for shared memory.
 #pragma unroll 1
-            for (int first = 0; first < Policy::kBlockK; first += Policy::kUnrolledK) {
+            for (int first = 0; first < Policy::kSliceK; first += Policy::kUnrolledK) {
 #pragma unroll
                 for (int step = 1; step <= Policy::kUnrolledK; ++step) {
-                    const bool last = first + step == Policy::kBlockK;
+                    const bool last = first + step == Policy::kSliceK;
                     if (last) feed.arrive();
                     tile.read(fragments[step % 2], feed.a(), feed.b(), last ? 0 : first + step);
                     tile.multiply(fragments[(step - 1) % 2]);
@@ -249,6 +281,11 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             }
         }
 
+        if constexpr (Policy::kSlices > 1) {
+            static_assert(!kPromotes);
+            tile.add_slices(shared);
+            if (tile.slice() > 0) continue;
+        }
         // Where the tile lies is computed again: kept, it would cost registers in the main loop.
         asm volatile("" : "+l"(index));
         write_tile<Policy>(kPromotes ? promoted : tile, args, work, epilogue, index);

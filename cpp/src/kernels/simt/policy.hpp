@@ -86,16 +86,20 @@ struct I8 {
 // A block computes kBlockM x kBlockN outputs, a thread kThreadM x kThreadN of them. kBlocksPerSm is
 // what the registers are limited for (__launch_bounds__), and what the cost model reckons with.
 template <class Numbers_, int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_, int kThreadN_,
-          int kBlocksPerSm_>
+          int kBlocksPerSm_, int kSlices_ = 1>
 struct Policy {
     using Numbers = Numbers_;
     static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;
     static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;
-    static constexpr int kThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
+    // Sliced K: so many times the warps, each of which has its part of the k of every k-tile. Where
+    // a block is alone on its SM, a scheduler then has two warps to issue from.
+    static constexpr int kSlices = kSlices_, kSliceK = kBlockK / kSlices;
+    static constexpr int kSliceThreads = kBlockM / kThreadM * (kBlockN / kThreadN);
+    static constexpr int kThreads = kSlices * kSliceThreads;
     static constexpr int kBlocksPerSm = kBlocksPerSm_;
     // Values of k whose multiply-adds are one piece of code: more would be fetched anew all the
     // time.
-    static constexpr int kUnrolledK = std::min(kBlockK, 1024 / (kThreadM * kThreadN));
+    static constexpr int kUnrolledK = std::min(kSliceK, 1024 / (kThreadM * kThreadN));
     // What parts of K hold whole. Promoted sums are over the same k whatever the split: scales of
     // k-blocks act on them.
     static constexpr int kStepK =
@@ -105,7 +109,7 @@ struct Policy {
     static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;
     static constexpr TileConfig tile{kBlockM, kBlockN, kBlockK, kWarpM, kWarpN, kThreads};
     static_assert(kBlockM % kWarpM == 0 && kBlockN % kWarpN == 0, "warps tile the block");
-    static_assert(kBlockK % kUnrolledK == 0 && kUnrolledK % 2 == 0, "fragments come by turns");
+    static_assert(kSliceK % kUnrolledK == 0 && kUnrolledK % 2 == 0, "fragments come by turns");
 };
 
 template <class Numbers>
@@ -127,6 +131,11 @@ using Small = Policy<Numbers, 32, 32, kIsFloat<Numbers> ? 16 : 8, 4, 4,
                      kIsFloat<Numbers>    ? 9
                      : kIsDouble<Numbers> ? 8
                                           : 12>;
+// For one block an SM, or few.
+template <class Numbers>
+using WideSliced = Policy<Numbers, 64, 128, 16, 8, 8, 1, 2>;
+template <class Numbers>
+using SmallSliced = Policy<Numbers, 32, 32, 32, 4, 4, 4, 2>;
 
 // Defined in launch.cuh, instantiated in the file of each compute dtype.
 template <class Policy>
