@@ -42,7 +42,10 @@ def test_results_are_shown_again(choice, tmp_path, monkeypatch, capsys):
 
 
 def test_committed_results_are_of_its_products(choice):
-    with open(BENCHMARKS / "results" / "h200" / "choice.tsv") as file:
+    results = BENCHMARKS / "results" / "h200"
+    if not results.exists():
+        pytest.skip("a source distribution has no results")
+    with open(results / "choice.tsv") as file:
         rows = list(choice.csv.DictReader(file, delimiter="\t"))
     drawn = choice.draw(420, seed=77) + choice.draw(600, seed=78)
     said = [tuple(row[name] for name in choice.CASE) for row in rows]

@@ -22,6 +22,7 @@ def on_the_cpu(monkeypatch):
     """The commands may change this variable; here it is set, and restored afterwards."""
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+    monkeypatch.setattr(NumpyBackend, "rest", lambda _: None)  # what is timed does not matter
 
 
 FAST = ["bench", "--seconds", "0.02"]
@@ -186,6 +187,7 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
         (["--sizes", "4", "--dtype", "float31"], "--dtype float31"),
         (["--sizes", "4", "--precision", "fp17"], "--precision fp17"),
         (["--sizes", "4", "--out-dtype", "float31"], "--out-dtype float31"),
+        (["--sizes", "4", "--accumulate", "fp17"], "--accumulate fp17"),
         (["--sizes", "4", "--families", "sm00"], "--families sm00"),
         (["--sizes", "4", "--dtype", ","], "--dtype ,: expected one or more of float16"),
         (["--sizes", "4", "--layout", ","], "--layout ,: expected one or more of nn"),
@@ -195,6 +197,9 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
         (["--sizes", "4", "--seconds", "inf"], "--seconds inf"),
         (["--sizes", "4", "--json", "/nosuch/file.json"], "--json /nosuch/file.json"),
         (["--from-json", "/nosuch/file.json"], "--from-json /nosuch/file.json"),
+        (["--from-json", "a.json", "--suite", "quick"], "--suite: --from-json measures nothing"),
+        (["--from-json", "a.json", "--no-peers"], "--no-peers: --from-json measures nothing"),
+        (["--from-json", "a.json", "--json", "b.json"], "--json: --from-json measures nothing"),
     ],
 )
 def test_wrong_arguments_are_named(capsys, arguments, named):
@@ -370,3 +375,18 @@ def test_a_cpu_is_warned_of_hours(capsys, monkeypatch):
     status, output = run(capsys, *arguments)
     assert status == 0
     assert "minutes on this CPU" in output.err
+
+
+def test_nobody_is_timed_beside_what_the_one_before_left_running(monkeypatch):
+    """OpenBLAS's threads look for work for a while after a call."""
+    done = []
+    monkeypatch.setattr(NumpyBackend, "rest", lambda _: done.append("rest"))
+    work = {name: [lambda name=name: done.append(name)] for name in "ab"}
+    for count in (2, 1):
+        contenders = [timing.Contender(name, its, its) for name, its in work.items()][:count]
+        for time_them in (timing.time_kernels, timing.time_calls):
+            done.clear()
+            time_them(NumpyBackend(), contenders, 0.001)
+            turns = "".join(done).split("rest")[1:]
+            assert bool(turns) == (count == 2)
+            assert all(len(set(turn)) == 1 for turn in turns)

@@ -81,7 +81,7 @@ def test_a_torch_scalar_is_a_factor(ab):
     want = tcgemm.gemm(*ab, alpha=2.0, scale_a=3.0)
     assert (tcgemm.gemm(*ab, alpha=torch.tensor(2.0), scale_a=3.0) == want).all()
     for value in (2 + 1j, 2 + 0j):
-        with pytest.raises(tcgemm.DTypeError, match="alpha is tensor.*must be a real number"):
+        with pytest.raises(tcgemm.DTypeError, match=r"alpha is tensor.*must be a real number"):
             tcgemm.gemm(*ab, alpha=torch.tensor(value))
 
 

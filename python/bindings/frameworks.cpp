@@ -62,7 +62,8 @@ bool trusts_exchange_api(Framework framework, const std::string& name) {
 [[noreturn]] void not_an_array(py::handle array, const char* operand, const std::string& name,
                                Framework framework) {
     std::string fix =
-        "; pass an array of NumPy, CuPy, PyTorch or JAX, or any object with __dlpack__";
+        "; pass an array of NumPy, CuPy, PyTorch or JAX, or any object with __dlpack__ or "
+        "__cuda_array_interface__";
     if (framework == Framework::jax && name.find("Tracer") != std::string::npos) {
         fix = ", which has no memory while JAX traces; call tcgemm outside jit, grad and vmap";
     } else if (py::hasattr(array, "toarray")) {  // SciPy's and CuPy's, which asarray() would wrap

@@ -30,7 +30,7 @@ def kernels(family, wanted):
     built, has one of them."""
 
     its_names = [name for name in _FAMILIES if wanted(name)]
-    assert its_names or family not in _FAMILIES.values(), f"none of the kernels of {family} is wanted"
+    assert its_names or family not in _FAMILIES.values(), f"no kernel of {family} is wanted"
 
     @pytest.fixture(params=its_names or ["none in this build"])
     def kernel(request, monkeypatch):

@@ -82,6 +82,10 @@ class Backend(ABC):
         """Waits until everything that was launched is done."""
         return
 
+    def rest(self) -> None:
+        """Waits until nothing of the contender before takes time from the next."""
+        return
+
     def elapsed(self, work: Work) -> float:
         """Seconds that the device takes for `work`; the wall clock on the CPU."""
         start = time.perf_counter()
@@ -103,6 +107,10 @@ class Backend(ABC):
 
 class NumpyBackend(Backend):
     name, device = "numpy", "cpu"
+
+    def rest(self) -> None:
+        # OpenBLAS's threads look for work for up to 70 ms after a call before they sleep.
+        time.sleep(0.1)
 
     def _dtype(self, dtype: str) -> Any:
         if _of_ml_dtypes(dtype):

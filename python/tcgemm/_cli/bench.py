@@ -26,9 +26,9 @@ from tcgemm._cli.cases import (
     with_families,
 )
 from tcgemm._cli.measure import measure
-from tcgemm._cli.modes import ITEM_BYTES, PRECISION_DTYPE
+from tcgemm._cli.modes import ACCUMULATOR_DTYPE, ITEM_BYTES, PRECISION_DTYPE
 from tcgemm._cli.operands import Pool
-from tcgemm._cli.report import UsageError, progress, read_results
+from tcgemm._cli.report import UsageError, progress, read_results, refuse_beside_from_json
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 _CPU_RATE = 5e10  # operations a second of a thread, about, in float32
@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_can_plot(arguments.plot)
     if arguments.from_json:
+        refuse_beside_from_json(arguments, "plot")
         reports = [_read(path) for path in arguments.from_json.split(",")]
     else:
         reports = [_measure_all(arguments)]
@@ -168,6 +169,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
     layouts = parse_names(arguments.layout or "nn", "--layout", LAYOUTS)
     for option, value, allowed in (
         ("--precision", arguments.precision, PRECISION_DTYPE),
+        ("--accumulate", arguments.accumulate, ACCUMULATOR_DTYPE),
         ("--out-dtype", arguments.out_dtype, ITEM_BYTES),
     ):
         if value is not None and value not in allowed:

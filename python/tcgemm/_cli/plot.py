@@ -266,7 +266,7 @@ def draw_verify(report: dict[str, Any], path: str) -> None:
         raise UsageError("--plot: no floating-point mode was verified, so there is nothing to draw")
     columns = min(3, len(modes))
     rows = -(-len(modes) // columns)
-    figure, axes = make_figure(rows, columns, 4.2 * columns, [3.2] * rows)
+    figure, axes = make_figure(rows, columns, max(4.2 * columns, 8.4), [3.2] * rows)
     figure.suptitle(
         f"tcgemm verify, {where(report)}\n"
         "largest error of an element over its |A||B|, against K; D's own rounding is in the bounds",
@@ -314,7 +314,10 @@ def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], name: str, title: s
     limits = sorted({(r["k"], r["hard"], r["gate"]) for r in results}, key=lambda limit: limit[0])
     lengths = [limit[0] for limit in limits]
     hard = [(limit[1] + rounding) / unit for limit in limits]
-    axes.plot(lengths, hard, "k--", lw=1, label="hard bound")
+    if mode.accumulate_name == "fast":
+        axes.plot(lengths, hard, "k-.", lw=1, label="limit, not promised")
+    else:
+        axes.plot(lengths, hard, "k--", lw=1, label="hard bound")
     if limits[0][2] is not None:
         gates = [(limit[2] + rounding) / unit for limit in limits]
         axes.plot(lengths, gates, ":", color=_DATA["U(0,1)"], lw=1.5, label="gate for U(0,1)")

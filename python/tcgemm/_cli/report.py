@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
 import json
@@ -23,6 +24,14 @@ class UsageError(Exception):
     """A wrong argument; the message names it."""
 
 
+def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None:
+    """What says how to measure has no part in results that are there; `others` have."""
+    for name, default in vars(arguments.defaults).items():
+        if name not in (*others, "from_json") and getattr(arguments, name) != default:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option}: --from-json measures nothing; leave out one of the two")
+
+
 def read_results(
     path: str, command: str, keys: set[str], items: str, item_keys: set[str], measured: set[str]
 ) -> dict[str, Any]:
@@ -37,7 +46,11 @@ def read_results(
             refuse(f"{name} has no {', '.join(sorted(missing))}")
 
     def refuse(what: str) -> NoReturn:
-        raise UsageError(f"--from-json {path}: {what}: not a result file of {command} --json")
+        others = {"bench": "verify", "verify": "bench"}
+        raise UsageError(
+            f"--from-json {path}: {what}: not a result file of {command} --json "
+            f"(those of {others[command]} are for {others[command]} --from-json)"
+        )
 
     try:
         with open(path) as file:

@@ -125,6 +125,8 @@ def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: flo
 
     def one(index: int, _: int) -> None:
         contender = contenders[index]
+        if len(contenders) > 1:
+            backend.rest()
         elapsed = backend.elapsed(batches[index])
         contender.kernel_seconds.append(elapsed / contender.launches)
 
@@ -138,6 +140,8 @@ def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float
     def one(index: int, number: int) -> None:
         contender = contenders[index]
         work = contender.calls[number % len(contender.calls)]
+        if len(contenders) > 1:
+            backend.rest()
         backend.synchronize()
         start = time.perf_counter()
         work()

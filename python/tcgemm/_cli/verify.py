@@ -26,6 +26,7 @@ from tcgemm._cli.report import (
     heading,
     progress,
     read_results,
+    refuse_beside_from_json,
 )
 
 # A hard bound is proven and holds for any data; the gate is a regression limit for U(0,1).
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.probe:
         return _probe(arguments)
     if arguments.from_json:
+        refuse_beside_from_json(arguments, "plot", "json")
         keys = {"family", "mode", "data", "k"}
         report = read_results(arguments.from_json, "verify", set(), "results", keys, _SHOWN)
     else:
