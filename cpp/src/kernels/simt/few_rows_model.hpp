@@ -27,7 +27,7 @@ inline constexpr double kFewRowsLaunchUs = 1.2;
 inline constexpr double kLeastStep = 0.7;               // of K, however short it is
 inline constexpr double kAlone = 1.4, kAloneF64 = 1.1;  // of a step, by itself on its SM
 inline constexpr double kAddUs = 2.0, kAddF64Us = 1.6;  // of parts of K, in the same launch
-// Of a step, where the lanes lie along k, which A's elements do not.
+// Of a step, where the lanes lie along k, which A's elements of more than two bytes do not.
 inline constexpr double kAlongM = 1.2;
 inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
 
