@@ -58,9 +58,11 @@ void encode_tensor_map(void* map, const TensorMapShape& shape);
 
 inline constexpr std::int64_t kMaxGrid = 0x7fffffff;  // blocks along x
 struct LaunchConfig {
-    unsigned blocks = 1, threads = 1;   // along x; threads of a block
-    std::size_t shared_bytes = 0;       // dynamic; above 48 KB too
-    std::size_t most_shared_bytes = 0;  // of any launch of the kernel, where not always as many
+    unsigned blocks = 1, threads = 1;  // along x; threads of a block
+    std::size_t shared_bytes = 0;      // dynamic; above 48 KB too
+    // Of any launch of the kernel, where not always as many: the limit is the process's, and each
+    // thread would lower what another has just asked for.
+    std::size_t most_shared_bytes = 0;
     StreamView stream = {};
     int cluster = 1;  // blocks along x that form a cluster (cc 9.0); divides `blocks`
     // The kernel may start while its predecessor in the stream still runs: each thread that touches

@@ -14,7 +14,7 @@
 namespace tcgemm {
 
 // A row's launcher for one pair of layouts.
-using LaunchLayout = void (*)(const GemmArgs&, const device::TileScheduler&, const KSplit&,
+using LaunchLayout = void (*)(const GemmArgs&, const device::TileScheduler&, const KRange&,
                               StreamView);
 
 // A product in tiles of Row, by the launcher for the layouts that it has. `operand`: dtype of A and
@@ -28,7 +28,7 @@ void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView str
         args.batch.count * schedule.split_k, walks_along_rows(args) ? 1 : band_rows / tile.block_m);
     launch_split(
         args, schedule.split_k, tile.block_k, sum_dtype(operand), stream, Row::name,
-        [&](const GemmArgs& what, const KSplit& split) { launch(what, scheduler, split, stream); });
+        [&](const GemmArgs& what, const KRange& split) { launch(what, scheduler, split, stream); });
 }
 
 // A block for each tile, in as many launches as the grid needs. `work`: what else a block is told

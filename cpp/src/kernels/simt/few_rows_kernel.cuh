@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     few_rows_kernel(const __grid_constant__ GemmArgs args,
                     const __grid_constant__ Epilogue epilogue,
                     const __grid_constant__ device::TileScheduler tiles,
-                    const __grid_constant__ KSplit split, std::int64_t tile) {
+                    const __grid_constant__ KRange split, std::int64_t tile) {
     using Element = typename Policy::Element;
     using Acc = typename Policy::Acc;
     using My = Threads<Policy, kMajor>;

@@ -13,7 +13,7 @@ void launch_few_rows_of(const GemmArgs& args, const Schedule& schedule, StreamVi
     const device::TileScheduler tiles(
         divide_up(args.m, Policy::kRows), divide_up(args.n, Threads<Policy, kMajor>::kBlockCols),
         args.batch.count * schedule.split_k, divide_up(args.m, Policy::kRows));
-    KSplit split(args.k, schedule.split_k, Policy::kBlockK);
+    KRange split(args.k, schedule.split_k, Policy::kBlockK);
     if (split.split_k > 1) split.epoch = next_epoch();
     launch_blocks<Policy>(few_rows_kernel<Policy, kMajor, Epilogue>, 0, args, Epilogue(args), tiles,
                           split, stream, true);

@@ -19,7 +19,7 @@ class PartsOfK {
    public:
     // `tiles` have a slot for each part, all first parts before the second ones; `slot`: the
     // block's own.
-    __device__ PartsOfK(void* workspace, const KSplit& split, std::int64_t tiles, std::int64_t slot)
+    __device__ PartsOfK(void* workspace, const KRange& split, std::int64_t tiles, std::int64_t slot)
         : flags_(static_cast<std::uint64_t*>(workspace)),
           sums_(reinterpret_cast<Acc*>(static_cast<char*>(workspace) +
                                        flag_bytes(tiles * split.split_k))),
@@ -87,7 +87,7 @@ class PartsOfK {
 
     std::uint64_t* flags_;
     Acc* sums_;
-    const KSplit& split_;
+    const KRange& split_;
     std::int64_t tiles_, slot_;
 };
 

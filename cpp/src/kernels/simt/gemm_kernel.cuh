@@ -17,7 +17,7 @@ namespace tcgemm::simt {
 // The work of a launch.
 struct Work {
     device::TileScheduler tiles;
-    KSplit split;
+    KRange split;
     OperandPath a, b;
 };
 

@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(Policy::kThreads,
                                   std::min(Policy::kBlocksPerSm, kMostShortKBlocks))
     short_k_kernel(const __grid_constant__ GemmArgs args, const __grid_constant__ Epilogue epilogue,
                    const __grid_constant__ device::TileScheduler tiles,
-                   const __grid_constant__ KSplit, std::int64_t tile) {
+                   const __grid_constant__ KRange, std::int64_t tile) {
     using Element = typename Policy::Element;
     using Acc = typename Policy::Acc;
     using B = ColumnsOfB<Policy, kLoads>;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(Policy::kThreads,
     __shared__ HalfColumn a[2][kBlockK];
     __shared__ HalfColumn sums[2 * kCols][Policy::kThreads];
     const device::TilePlace<kRows, Policy::kBlockCols> place(tiles.tile(tile + blockIdx.x), args,
-                                                             KSplit{});
+                                                             KRange{});
     const auto k = static_cast<int>(args.k);
     device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;

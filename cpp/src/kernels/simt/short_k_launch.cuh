@@ -17,7 +17,7 @@ void launch_short_k_with(const GemmArgs& args, StreamView stream) {
     const device::TileScheduler tiles(tiles_m, divide_up(args.n, Policy::kBlockCols),
                                       args.batch.count, walks_along_rows(args) ? 1 : tiles_m);
     launch_blocks<Policy>(short_k_kernel<Policy, kLoads, Epilogue>, 0, args, Epilogue(args), tiles,
-                          KSplit{}, stream, true);
+                          KRange{}, stream, true);
 }
 
 template <class Policy>

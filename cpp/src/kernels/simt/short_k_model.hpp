@@ -54,7 +54,7 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
     const double warps =
         std::min(ceil_div(cols, vectors ? 32 * kernel.thread_cols : 32), kernel.threads / 32.0);
     // The lanes of a warp read one by one what is so far apart.
-    constexpr double kLineBytes = 128;
+    constexpr auto kLineBytes = static_cast<double>(runtime::kLineBytes);
     const double b_step = static_cast<double>(std::abs(b.col_stride)) * item;
     const double lines = kernel.thread_cols * std::clamp(32 * b_step / kLineBytes, 1.0, 32.0);
     const double fma_per_cycle = item == 8 ? 2 : 4;  // instructions

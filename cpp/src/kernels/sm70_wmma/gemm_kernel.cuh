@@ -260,7 +260,7 @@ class Mainloop {
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
     gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
-                const device::TileScheduler scheduler, const KSplit split,
+                const device::TileScheduler scheduler, const KRange split,
                 const std::int64_t first_tile) {
     if constexpr (!kHasFragments<typename Policy::Element>) {
         TCGEMM_TRAP_WRONG_ARCH("sm70_wmma");

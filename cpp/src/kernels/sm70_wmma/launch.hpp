@@ -12,6 +12,6 @@ namespace tcgemm::sm70_wmma {
 // k_major.cu.
 template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
-                   const KSplit& split, StreamView stream);
+                   const KRange& split, StreamView stream);
 
 }  // namespace tcgemm::sm70_wmma

@@ -13,7 +13,7 @@ namespace tcgemm::sm70_wmma {
 
 template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
-                   const KSplit& split, StreamView stream) {
+                   const KRange& split, StreamView stream) {
     using P = Policy<Row, A, B>;
     constexpr int kShared = sizeof(SharedMemory<P>);
     static_assert(kShared <= 64 * 1024, "Turing has no more for a block");
@@ -30,6 +30,6 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
 
 #define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \
     template void launch_layout<id, Major::A, Major::B>( \
-        const GemmArgs&, const device::TileScheduler&, const KSplit&, StreamView);
+        const GemmArgs&, const device::TileScheduler&, const KRange&, StreamView);
 
 }  // namespace tcgemm::sm70_wmma

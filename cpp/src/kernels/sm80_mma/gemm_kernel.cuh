@@ -60,7 +60,7 @@ __device__ __forceinline__ void add_up(Sum* sums, int stride) {
 template <class Policy, class Epilogue>
 __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogue& epilogue,
                                              const device::TileScheduler& scheduler,
-                                             const KSplit& split, std::int64_t number) {
+                                             const KRange& split, std::int64_t number) {
     using S = Shape<Policy>;
     extern __shared__ __align__(128) unsigned char shared[];
     using Mma = typename S::Mma;
@@ -156,7 +156,7 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
 template <class Policy, class Epilogue>
 __global__ void __launch_bounds__(Policy::tile.threads, Policy::kBlocksPerSm)
     gemm_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
-                const device::TileScheduler scheduler, const KSplit split,
+                const device::TileScheduler scheduler, const KRange split,
                 const std::int64_t first_tile) {
 #if defined(__CUDA_ARCH__)
     if constexpr (__CUDA_ARCH__ >= Policy::kLeastArch) {

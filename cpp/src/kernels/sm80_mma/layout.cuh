@@ -13,7 +13,7 @@ namespace tcgemm::sm80_mma {
 
 template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
-                   const KSplit& split, StreamView stream) {
+                   const KRange& split, StreamView stream) {
     using P = Policy<Row, A, B>;
     static_assert(kSharedBytes<P> <= Row::shared_bytes);
     const auto launch = [&](const auto& epilogue) {
@@ -33,6 +33,6 @@ void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
 
 #define TCGEMM_INSTANTIATE_ROW(id, A, B)                 \
     template void launch_layout<id, Major::A, Major::B>( \
-        const GemmArgs&, const device::TileScheduler&, const KSplit&, StreamView);
+        const GemmArgs&, const device::TileScheduler&, const KRange&, StreamView);
 
 }  // namespace tcgemm::sm80_mma

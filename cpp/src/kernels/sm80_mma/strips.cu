@@ -8,7 +8,7 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
     constexpr const char* kName = "sm80_mma strips_kernel";  // in errors
     // Of few rows the columns are dealt out to the warps.
     const GemmArgs product = turns_strips(args.m, args.n, kAnyK) ? turned(args) : args;
-    const auto launch = [&](const GemmArgs& what, const KSplit& split) {
+    const auto launch = [&](const GemmArgs& what, const KRange& split) {
         const std::int64_t tiles_m = divide_up(what.m, kTile), tiles_n = divide_up(what.n, kTile);
         const std::int64_t rows = std::min<std::int64_t>(what.m, kTile);
         const std::int64_t cols = std::min<std::int64_t>(what.n, kTile);

@@ -140,7 +140,7 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
                " bytes of shared memory on this GPU for a tile, which may need " +
                std::to_string(most);
     }
-    return whole_k::rejects_tiles(problem, tile, any_k ? kMaxStripParts : 1);
+    return whole_k::rejects_many_tiles(problem, tile, any_k ? kMaxStripParts : 1);
 }
 
 // Fitted to 340 times of 200 products, most of them random, on an H100. Cycles that the schedulers

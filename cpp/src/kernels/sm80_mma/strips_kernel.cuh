@@ -23,7 +23,7 @@ struct StripsParams {
     GemmArgs args;
     device::BasicTileScheduler<device::FastDivisor> tiles;
     StripsLayout layout;
-    KSplit split;
+    KRange split;
 };
 
 // Sums of 16 rows of a tile, of a warp.

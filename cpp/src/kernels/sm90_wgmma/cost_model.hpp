@@ -431,7 +431,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
                    false);  // a block for each SM
     // The blocks of a cluster have one tile each, and all must be at work at once. Larger clusters
     // leave too many SMs idle.
-    if (row.pairs && 2 * tiles <= slots) consider_split(2, true);
+    if (row.splits_in_cluster && 2 * tiles <= slots) consider_split(2, true);
     return best;
 }
 

@@ -113,7 +113,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
         } else {
             multiplier.run(blocks, sums);
         }
-        if constexpr (Policy::kPairs) {
+        if constexpr (Policy::kSplitsInCluster) {
             if (params.split.in_cluster) {
                 ClusterSplit<Policy>(params, shared).run(of_sums, work(), consumer, sums);
                 continue;

@@ -148,8 +148,9 @@ class WorkList {
     __device__ explicit WorkList(const Params& params)
         : params_(params),
           rank_(params.cluster_log2 > 0 ? static_cast<int>(ptx::cluster_rank()) : 0),
-          next_(Policy::kPairs && params.split.in_cluster ? part_of_cluster()
-                                                          : blockIdx.x >> params.cluster_log2) {}
+          next_(Policy::kSplitsInCluster && params.split.in_cluster
+                    ? part_of_cluster()
+                    : blockIdx.x >> params.cluster_log2) {}
 
     __device__ bool has_next() const { return next_ < params_.work_count; }
 

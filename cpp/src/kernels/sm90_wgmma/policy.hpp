@@ -103,7 +103,8 @@ struct Policy {
     static constexpr bool kPingPong = Row::ping_pong;
     // Sums of at most 128 k (of halves: 32 of the high ones) go to a second accumulator of FP32.
     static constexpr bool kPromoted = Row::promoted;
-    static constexpr bool kPairs = Row::pairs;               // K over the blocks of a cluster
+    // K over the blocks of a cluster.
+    static constexpr bool kSplitsInCluster = Row::splits_in_cluster;
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
     static constexpr bool kBlockScales = Row::block_scales;  // multiplies by scales of blocks of k
 

@@ -85,7 +85,8 @@ namespace tcgemm::sm90_wgmma {
             any_major || (std::is_same_v<A, device::Tf32> && tile.warp_m == kMmaM);                \
         static constexpr bool few_rows = !any_major && !halves && block_m * block_n <= 64 * 128;   \
         /* K over the two blocks of a cluster: for few rows alone it pays. */                      \
-        static constexpr bool pairs = any_major && pingpong && block_m * block_n <= 64 * 64;       \
+        static constexpr bool splits_in_cluster =                                                  \
+            any_major && pingpong && block_m * block_n <= 64 * 64;                                 \
         /* Small tiles of contiguous k are for few rows too, large ones become narrower (but */    \
         /* those of integers, whose loops would spill): what that leaves of shared memory */       \
         /* holds further stages. */                                                                \

@@ -9,14 +9,14 @@ namespace tcgemm {
 
 // The K range of a block: one of `split_k` parts of `k_per_split` elements, the last one shorter.
 // Part p of the result lies p * d_stride elements behind D.
-struct KSplit {
+struct KRange {
     int split_k = 1;
     std::int64_t k_per_split = 0;  // a multiple of block_k
     std::int64_t d_stride = 0;
     std::uint64_t epoch = 0;  // of a launch that adds up the parts itself
 
-    KSplit() = default;
-    KSplit(std::int64_t k, int parts, int block_k)
+    KRange() = default;
+    KRange(std::int64_t k, int parts, int block_k)
         : split_k(parts), k_per_split(divide_up(divide_up(k, block_k), parts) * block_k) {}
 };
 
@@ -44,7 +44,7 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
 template <class Launch>
 void launch_split(const GemmArgs& args, int split_k, int block_k, DType sums, StreamView stream,
                   const char* kernel_name, const Launch& launch) {
-    KSplit split(args.k, split_k, block_k);
+    KRange split(args.k, split_k, block_k);
     if (split_k == 1) return launch(args, split);
     const Partials partials(args, sums);
     split.d_stride = partials.d_stride;

@@ -14,7 +14,7 @@ struct TilePlace {
     int rows, cols;  // of the tile that exist
 
     TilePlace() = default;
-    __device__ TilePlace(const Tile& tile, const GemmArgs& args, const KSplit& split)
+    __device__ TilePlace(const Tile& tile, const GemmArgs& args, const KRange& split)
         : part(split.split_k == 1 ? 0 : static_cast<int>(tile.slice / args.batch.count)),
           batch(tile.slice - part * args.batch.count),
           m(static_cast<std::int64_t>(tile.m) * kBlockM),

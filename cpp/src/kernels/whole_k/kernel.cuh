@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         Place next;
         Image next_a, next_b;
         if (tile < count) {
-            next = Place(params.tiles.tile(tile), args, KSplit{});
+            next = Place(params.tiles.tile(tile), args, KRange{});
             next_a = bring_image<32>(params.a, shared,
                                      static_cast<const Element*>(args.a.data) +
                                          batch_offset(args.batch, args.a.batch_stride, next.batch) +

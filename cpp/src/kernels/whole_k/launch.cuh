@@ -33,7 +33,6 @@ inline device::LaunchConfig launch_config(std::int64_t tiles, int shared_bytes, 
     config.blocks = static_cast<unsigned>(divide_up(tiles, rounds));
     config.threads = static_cast<unsigned>(threads);
     config.shared_bytes = static_cast<std::size_t>(shared_bytes);
-    // Always the same: each of several threads would lower what another has just asked for.
     config.most_shared_bytes = static_cast<std::size_t>(device.shared_memory_per_block);
     config.stream = stream;
     config.overlaps_predecessor = true;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/math.hpp"
+#include "core/runtime.hpp"
 #include "kernels/device/fast_divisor.hpp"
 
 namespace tcgemm::whole_k {
@@ -45,8 +46,7 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
         static_cast<int>(std::gcd(std::gcd(alignment, image.line_step), kVectorBytes));
     const std::int64_t before = kVectorBytes - image.alignment;  // a line, at most
     image.line_vectors = bytes > 0 ? static_cast<int>(divide_up(before + bytes, kVectorBytes)) : 0;
-    constexpr std::int64_t kCacheLine = 128;
-    image.through_l1 = bytes < kCacheLine;
+    image.through_l1 = bytes < runtime::kLineBytes;
     image.merged = image.line_step == bytes && bytes > 0 && image.lines > 1 &&
                    !(spreads && bytes % kVectorBytes == 0);
     if (image.merged) {

@@ -75,7 +75,7 @@ ImageLayout image_of(const View& view, std::int64_t outer, std::int64_t outer_st
     return image_layout(outer, outer_stride, k, k_stride, element_bytes, alignment, spreads);
 }
 
-inline std::string rejects_tiles(const ValidProblem& problem, int tile, int parts = 1) {
+inline std::string rejects_many_tiles(const ValidProblem& problem, int tile, int parts = 1) {
     const std::int64_t tiles = parts * divide_up(problem->m, tile) * divide_up(problem->n, tile);
     if (tiles <= kMaxTiles / problem.batch_count()) return {};
     return "counts at most 2^30 tiles, the problem has " + std::to_string(tiles) + " in each of " +
@@ -105,7 +105,7 @@ inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel
         return "has " + std::to_string(kSharedBytes) +
                " bytes of shared memory for two tiles, which may need " + std::to_string(2 * most);
     }
-    return rejects_tiles(problem, kernel.tile);
+    return rejects_many_tiles(problem, kernel.tile);
 }
 
 constexpr OperandNeeds needs(int element_bytes) {
