@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <stdexcept>
 #include <thread>
 
@@ -46,6 +48,18 @@ TEST(other_threads_take_part) {
         }
     });
     CHECK(met.load());
+}
+
+// They look on for a fraction of a millisecond after a job, then nobody takes time from others.
+TEST(threads_without_work_sleep) {
+    const auto cpu_ms = [] { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+    for (int round = 0; round < 3; ++round) {
+        count_together(4, 100);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const double before = cpu_ms();
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        CHECK(cpu_ms() - before < 20);
+    }
 }
 
 TEST(many_callers_at_once) {

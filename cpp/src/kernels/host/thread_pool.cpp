@@ -1,10 +1,12 @@
 #include "kernels/host/thread_pool.hpp"
 
+#include <immintrin.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -19,6 +21,21 @@ namespace tcgemm::host {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+// What a sleep and waking up take at most, as a rule.
+constexpr std::chrono::microseconds kLookOn{200};
+
+// Waits, awake, until there is something, but no longer than kLookOn.
+template <class Condition>
+void look_on(const Condition& there_is_something) {
+    const auto until = std::chrono::steady_clock::now() + kLookOn;
+    do {
+        for (int i = 0; i < 64; ++i) {
+            if (there_is_something()) return;
+            _mm_pause();
+        }
+        std::this_thread::yield();  // to whom it waits for, where that has the same CPU
+    } while (std::chrono::steady_clock::now() < until);
+}
 
 }  // namespace
 
@@ -70,6 +87,7 @@ void ThreadPool::run(int workers, const std::function<void(int)>& body) {
         const std::lock_guard lock(mutex_);
         start_threads(workers - 1);
         jobs_.push_back(&job);
+        posted_.fetch_add(1, std::memory_order_release);
     }
     work_.notify_all();
 
@@ -82,7 +100,13 @@ void ThreadPool::run(int workers, const std::function<void(int)>& body) {
     {
         std::unique_lock lock(mutex_);
         jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());
-        job.ended.wait(lock, [&job] { return job.running == 0; });
+        const auto is_over = [&job] { return job.running.load(std::memory_order_acquire) == 0; };
+        if (!is_over()) {
+            lock.unlock();
+            look_on(is_over);
+            lock.lock();  // the last one has given it back
+            job.ended.wait(lock, is_over);
+        }
     }
     if (own_error) std::rethrow_exception(own_error);
     if (job.error) std::rethrow_exception(job.error);
@@ -91,11 +115,18 @@ void ThreadPool::run(int workers, const std::function<void(int)>& body) {
 void ThreadPool::serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
-        work_.wait(lock, [this] { return !jobs_.empty(); });
+        // Whoever wakes too late for a job looks on for the next one.
+        while (jobs_.empty()) {
+            const unsigned posted = posted_.load(std::memory_order_relaxed);
+            lock.unlock();
+            look_on([&] { return posted_.load(std::memory_order_acquire) != posted; });
+            lock.lock();
+            if (posted_.load(std::memory_order_relaxed) == posted) work_.wait(lock);
+        }
         Job& job = *jobs_.front();
         const int worker = job.next_worker++;
         if (job.next_worker == job.end_worker) jobs_.erase(jobs_.begin());
-        ++job.running;
+        job.running.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
 
         std::exception_ptr error;
@@ -108,7 +139,7 @@ void ThreadPool::serve() {
         lock.lock();
         if (error && !job.error) job.error = error;
         // Under the lock: when it is given back, the caller may destroy the job.
-        if (--job.running == 0) job.ended.notify_one();
+        if (job.running.fetch_sub(1, std::memory_order_release) == 1) job.ended.notify_one();
     }
 }
 

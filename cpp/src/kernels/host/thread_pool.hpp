@@ -1,7 +1,11 @@
 // Threads that wait for work between calls. A call's own thread always takes part, so that a call
 // completes however busy the pool is: any number of callers, nested calls, or no thread at all.
+//
+// To wake a thread takes 5 us, and on virtual machines hundreds. So both a thread without work and
+// a call that waits for others look on for a while before they sleep.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -32,7 +36,7 @@ class ThreadPool {
         const std::function<void(int)>* body;
         int next_worker;
         int end_worker;
-        int running;
+        std::atomic<int> running;  // written under the lock
         std::exception_ptr error;
         std::condition_variable ended;
     };
@@ -46,6 +50,7 @@ class ThreadPool {
     std::condition_variable work_;
     std::vector<Job*> jobs_;  // those with bodies that nobody took yet
     int threads_ = 0;
+    std::atomic<unsigned> posted_{0};  // jobs so far; written under the lock
 };
 
 }  // namespace tcgemm::host
