@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <limits>
 #include <new>
 #include <string>
@@ -64,14 +65,19 @@ class Tiling {
         const int64_t max_cols = kBlockBBytes / tile_bytes * kernels.tile_cols;
         set_rows(divide_up(args.m, divide_up(args.m, kMaxRows)));
         set_cols(divide_up(args.n, divide_up(args.n, max_cols)));
-        // Several blocks for each thread, so that one that is held up does not hold up all.
+        // Several blocks for each thread, so that one that is held up does not hold up all. More
+        // blocks of rows pack B, more blocks of columns A once more: whichever takes less.
+        const double of_a = packing(args.a.col_stride, args.a.row_stride),
+                     of_b = packing(args.b.col_stride, args.b.row_stride);
         while (threads > 1 && blocks() < 4 * int64_t{threads}) {
-            if (rows_ > kMinRows && (rows_ >= cols_ || cols_ == kernels.tile_cols)) {
+            const bool can_rows = rows_ > kMinRows, can_cols = cols_ > kernels.tile_cols;
+            if (!can_rows && !can_cols) break;
+            const double rows_cost = static_cast<double>(row_blocks_ * args.n) * of_b,
+                         cols_cost = static_cast<double>(col_blocks_ * args.m) * of_a;
+            if (can_rows && (!can_cols || rows_cost < cols_cost)) {
                 set_rows(divide_up(rows_, 2));
-            } else if (cols_ > kernels.tile_cols) {
-                set_cols(divide_up(cols_, 2));
             } else {
-                break;
+                set_cols(divide_up(cols_, 2));
             }
         }
     }
@@ -150,6 +156,11 @@ class Tiling {
                 first, view.outer_block};
     }
 
+    // Of an element: of A lines along K are copied and others transposed, of B the other way round.
+    static double packing(int64_t as_packed, int64_t across) {
+        constexpr double kTransposed = 3;
+        return std::abs(as_packed) <= std::abs(across) ? 1 : kTransposed;
+    }
     void set_rows(int64_t rows) {
         rows_ = round_up(rows, kernels_.tile_rows);
         row_blocks_ = divide_up(args_.m, rows_);
