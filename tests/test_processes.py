@@ -1,0 +1,144 @@
+"""Processes: what an import starts, forks, and an end while threads are at work."""
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def ended(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def python(script: str, timeout: float = 120, **environment: str) -> str:
+    done = ended(script, timeout, **environment)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+FORK = """
+    import os, signal, numpy as np, tcgemm
+    a = np.arange(256 * 256, dtype=np.float32).reshape(256, 256) % 7
+    expected = a @ a
+    def check():
+        assert (tcgemm.matmul(a, a) == expected).all()
+    def in_child(action):
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                signal.alarm(60)  # a hang ends the child
+                action()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(pid, 0)[1] == 0
+"""
+
+
+def test_p01_import_no_context():
+    """A process that only imported the package may fork, and its child may use everything."""
+    python(FORK + "\n    in_child(check)\n    check()\n    print('done')")
+
+
+@pytest.mark.gpu
+def test_p01_import_creates_no_context_on_the_gpu():
+    python("""
+        import ctypes, tcgemm
+        tcgemm.kernels(), tcgemm.build_info(), tcgemm.supports((9, 0))
+        cuda = ctypes.CDLL("libcuda.so.1")
+        context, flags, active = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_int(7)
+        # 3: CUDA_ERROR_NOT_INITIALIZED, nobody called cuInit before this line
+        assert cuda.cuCtxGetCurrent(ctypes.byref(context)) == 3
+        assert cuda.cuInit(0) == 0
+        args = 0, ctypes.byref(flags), ctypes.byref(active)
+        assert cuda.cuDevicePrimaryCtxGetState(*args) == 0
+        assert active.value == 0
+    """)
+
+
+def test_p02_fork_after_use():
+    """On the CPU a child goes on computing; where CUDA was used it gets an error, and no hang."""
+    python(
+        FORK
+        + """
+    check()
+    used_cuda = not tcgemm.cuda_unavailable_reason() and os.environ.get("TCGEMM_DEVICE") != "cpu"
+    def child():
+        if used_cuda:
+            try:
+                check()
+            except tcgemm.DeviceError as error:
+                assert "forked" in str(error) and "spawn" in str(error), error
+            else:
+                raise AssertionError("no error")
+            os.environ["TCGEMM_DEVICE"] = "cpu"
+        check()
+    in_child(child)
+    check()
+    """
+    )
+
+
+def test_p02_fork_after_use_on_the_cpu():
+    python(FORK + "\n    check()\n    in_child(check)\n    check()", TCGEMM_DEVICE="cpu")
+
+
+def test_threads_multiply_while_the_environment_grows():
+    """os.environ moves the environment: who reads it meanwhile reads freed memory."""
+    script = """
+        import os, threading
+        import numpy as np
+        import tcgemm
+
+        a = np.ones((16, 16), np.float32)
+        done = threading.Event()
+
+        def multiply():
+            while not done.is_set():
+                tcgemm.matmul(a, a)
+
+        threads = [threading.Thread(target=multiply) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for i in range(5000):
+            os.environ[f"GROWS_{i}"] = "v"
+        done.set()
+        for thread in threads:
+            thread.join()
+    """
+    python(script, TCGEMM_DEVICE="cpu")
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_the_process_may_end_while_a_thread_multiplies(status):
+    script = f"""
+        import sys, threading, time
+        import numpy as np
+        import tcgemm
+
+        a = np.ones((8, 8), np.float32)
+        begun = threading.Event()
+
+        def multiply():
+            while True:
+                tcgemm.matmul(a, a)
+                begun.set()
+
+        threading.Thread(target=multiply, daemon=True).start()
+        begun.wait()
+        time.sleep(0.1)
+        sys.exit({status})
+    """
+    for _ in range(3):
+        done = ended(script, TCGEMM_DEVICE="cpu")
+        assert (done.returncode, done.stderr) == (status, "")
