@@ -1,6 +1,8 @@
 #include "kernels/host/thread_pool.hpp"
 
-#include <immintrin.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,7 +33,9 @@ void look_on(const Condition& there_is_something) {
     do {
         for (int i = 0; i < 64; ++i) {
             if (there_is_something()) return;
+#if defined(__SSE2__)
             _mm_pause();
+#endif
         }
         std::this_thread::yield();  // to whom it waits for, where that has the same CPU
     } while (std::chrono::steady_clock::now() < until);
@@ -87,7 +91,7 @@ void ThreadPool::run(int workers, const std::function<void(int)>& body) {
         const std::lock_guard lock(mutex_);
         start_threads(workers - 1);
         jobs_.push_back(&job);
-        posted_.fetch_add(1, std::memory_order_release);
+        ++posted_;
     }
     work_.notify_all();
 
@@ -100,7 +104,7 @@ void ThreadPool::run(int workers, const std::function<void(int)>& body) {
     {
         std::unique_lock lock(mutex_);
         jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());
-        const auto is_over = [&job] { return job.running.load(std::memory_order_acquire) == 0; };
+        const auto is_over = [&job] { return job.running == 0; };
         if (!is_over()) {
             lock.unlock();
             look_on(is_over);
@@ -117,16 +121,16 @@ void ThreadPool::serve() {
     for (;;) {
         // Whoever wakes too late for a job looks on for the next one.
         while (jobs_.empty()) {
-            const unsigned posted = posted_.load(std::memory_order_relaxed);
+            const unsigned posted = posted_;
             lock.unlock();
-            look_on([&] { return posted_.load(std::memory_order_acquire) != posted; });
+            look_on([&] { return posted_ != posted; });
             lock.lock();
-            if (posted_.load(std::memory_order_relaxed) == posted) work_.wait(lock);
+            if (posted_ == posted) work_.wait(lock);
         }
         Job& job = *jobs_.front();
         const int worker = job.next_worker++;
         if (job.next_worker == job.end_worker) jobs_.erase(jobs_.begin());
-        job.running.fetch_add(1, std::memory_order_relaxed);
+        ++job.running;
         lock.unlock();
 
         std::exception_ptr error;
@@ -139,7 +143,7 @@ void ThreadPool::serve() {
         lock.lock();
         if (error && !job.error) job.error = error;
         // Under the lock: when it is given back, the caller may destroy the job.
-        if (job.running.fetch_sub(1, std::memory_order_release) == 1) job.ended.notify_one();
+        if (--job.running == 0) job.ended.notify_one();
     }
 }
 
