@@ -125,12 +125,10 @@ def time_kernels(backend: Backend, contenders: Sequence[Contender], seconds: flo
 
     def one(index: int, _: int) -> None:
         contender = contenders[index]
-        if len(contenders) > 1:
-            backend.rest()
         elapsed = backend.elapsed(batches[index])
         contender.kernel_seconds.append(elapsed / contender.launches)
 
-    _rounds(len(contenders), one, seconds, at_least=5)
+    _rounds(backend, len(contenders), one, seconds, at_least=5)
 
 
 def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float) -> None:
@@ -140,8 +138,6 @@ def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float
     def one(index: int, number: int) -> None:
         contender = contenders[index]
         work = contender.calls[number % len(contender.calls)]
-        if len(contenders) > 1:
-            backend.rest()
         backend.synchronize()
         start = time.perf_counter()
         work()
@@ -152,15 +148,19 @@ def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float
 
     for contender in contenders:  # plans are made and kept, code is loaded
         contender.calls[0]()
-    _rounds(len(contenders), one, seconds, at_least=3)
+    _rounds(backend, len(contenders), one, seconds, at_least=3)
 
 
-def _rounds(count: int, one: Callable[[int, int], None], seconds: float, at_least: int) -> None:
+def _rounds(
+    backend: Backend, count: int, one: Callable[[int, int], None], seconds: float, at_least: int
+) -> None:
     """Who goes first changes from round to round: the second one finds the chip warmer."""
     deadline = time.perf_counter() + seconds
     for number in range(_MAX_ROUNDS):
         order = range(count) if number % 2 == 0 else range(count - 1, -1, -1)
         for index in order:
+            if count > 1:
+                backend.rest()
             one(index, number)
         if number + 1 >= at_least and time.perf_counter() > deadline:
             return
