@@ -36,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         module.add_arguments(command)
-        command.set_defaults(defaults=command.parse_args([]))
+        command.set_defaults(parser=command)
     return parser
 
 

@@ -26,7 +26,7 @@ class UsageError(Exception):
 
 def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None:
     """What says how to measure has no part in results that are there; `others` have."""
-    for name, default in vars(arguments.defaults).items():
+    for name, default in vars(arguments.parser.parse_args([])).items():
         if name not in (*others, "from_json") and getattr(arguments, name) != default:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option}: --from-json measures nothing; leave out one of the two")
