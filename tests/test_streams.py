@@ -118,32 +118,36 @@ def test_p09_thread_hammer_on_the_cpu(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     shared = integers((64, 64)).astype(np.float32)
     plan = tcgemm.plan(shared, shared)
-    errors = []
 
     def work(seed):
-        try:
-            rng = np.random.default_rng(seed)
-            for _ in range(30):
-                m, n, k = rng.integers(1, 100, 3)
-                dtype = rng.choice(["float16", "float32", "float64", "int8"])
-                a = rng.integers(-3, 4, (m, k)).astype(dtype)
-                b = rng.integers(-3, 4, (k, n)).astype(dtype)
-                np.testing.assert_array_equal(tcgemm.matmul(a, b), a.astype(int) @ b.astype(int))
-                np.testing.assert_array_equal(plan.execute(), shared @ shared)
-                with pytest.raises(tcgemm.ShapeError):
-                    tcgemm.matmul(np.ones((2, 3), dtype), np.ones((2, 3), dtype))
-        except BaseException as error:
-            errors.append(error)
+        rng = np.random.default_rng(seed)
+        for _ in range(30):
+            m, n, k = rng.integers(1, 100, 3)
+            dtype = rng.choice(["float16", "float32", "float64", "int8"])
+            a = rng.integers(-3, 4, (m, k)).astype(dtype)
+            b = rng.integers(-3, 4, (k, n)).astype(dtype)
+            np.testing.assert_array_equal(tcgemm.matmul(a, b), a.astype(int) @ b.astype(int))
+            np.testing.assert_array_equal(plan.execute(), shared @ shared)
+            with pytest.raises(tcgemm.ShapeError):
+                tcgemm.matmul(np.ones((2, 3), dtype), np.ones((2, 3), dtype))
 
     run_threads(work)
-    assert not errors, errors[0]
 
 
 def run_threads(work, count=16):
+    """work(seed) in each of `count` threads; the first error of one fails the test."""
+    errors = []
+
+    def guarded(seed):
+        try:
+            work(seed)
+        except BaseException as error:
+            errors.append(error)
+
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # so that threads interleave
     try:
-        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(count)]
+        threads = [threading.Thread(target=guarded, args=(seed,)) for seed in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -151,6 +155,7 @@ def run_threads(work, count=16):
             assert not thread.is_alive(), "deadlock"
     finally:
         sys.setswitchinterval(interval)
+    assert not errors, errors[0]
 
 
 def test_other_threads_run_while_a_product_is_computed(monkeypatch):
@@ -449,26 +454,21 @@ def test_p08_a_plan_moves_between_streams():
 @gpu_frameworks
 def test_p09_thread_hammer(place, streams):
     """16 threads, each on its own stream, with mixed shapes; host arrays in between."""
-    errors = []
 
     def work(seed):
-        try:
-            rng = np.random.default_rng(seed)
-            stream = streams.new()
-            with streams.use(stream):
-                for _ in range(40):
-                    m, n, k = rng.integers(1, 200, 3)
-                    dtype = str(rng.choice(["float16", "float32", "int8"]))
-                    a, b = rng.integers(-1, 2, (m, k)), rng.integers(-1, 2, (k, n))
-                    result = tcgemm.matmul(place.array(a, dtype), place.array(b, dtype))
-                    np.testing.assert_array_equal(place.to_numpy(result), a @ b)
-                    x, y = a.astype(np.float32), b.astype(np.float32)
-                    np.testing.assert_array_equal(tcgemm.matmul(x, y), a @ b)
-        except BaseException as error:
-            errors.append(error)
+        rng = np.random.default_rng(seed)
+        stream = streams.new()
+        with streams.use(stream):
+            for _ in range(40):
+                m, n, k = rng.integers(1, 200, 3)
+                dtype = str(rng.choice(["float16", "float32", "int8"]))
+                a, b = rng.integers(-1, 2, (m, k)), rng.integers(-1, 2, (k, n))
+                result = tcgemm.matmul(place.array(a, dtype), place.array(b, dtype))
+                np.testing.assert_array_equal(place.to_numpy(result), a @ b)
+                x, y = a.astype(np.float32), b.astype(np.float32)
+                np.testing.assert_array_equal(tcgemm.matmul(x, y), a @ b)
 
     run_threads(work)
-    assert not errors, errors[0]
 
 
 @pytest.mark.gpu
@@ -476,22 +476,17 @@ def test_p09_thread_hammer(place, streams):
 def test_p09_threads_launch_one_kernel_with_more_and_with_less_shared_memory(place, streams):
     """The limit that a kernel is given is the process's; K = 64 needs half of what 128 does."""
     name = "sm80_mma_f16_whole_k_128x128"
-    errors = []
 
     def work(seed):
-        try:
-            k = 63 + seed % 2 * 64
-            a = np.random.default_rng(seed).integers(-1, 2, (127, k))
-            stream = streams.new()
-            with streams.use(stream):
-                x = place.array(a, "float16")
-                for _ in range(100):
-                    result = tcgemm.matmul(x, x.T)
-                np.testing.assert_array_equal(place.to_numpy(result), a @ a.T)
-        except BaseException as error:
-            errors.append(error)
+        k = 63 + seed % 2 * 64
+        a = np.random.default_rng(seed).integers(-1, 2, (127, k))
+        stream = streams.new()
+        with streams.use(stream):
+            x = place.array(a, "float16")
+            for _ in range(100):
+                result = tcgemm.matmul(x, x.T)
+            np.testing.assert_array_equal(place.to_numpy(result), a @ a.T)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TCGEMM_FORCE_KERNEL", name)
         run_threads(work)
-    assert not errors, errors[0]
