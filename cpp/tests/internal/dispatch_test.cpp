@@ -342,7 +342,8 @@ TEST(float64_of_odd_strides_is_not_packed) {
         const Choice choice = select(ValidProblem::check(problem), h200, {});
         return std::string(choice.kernel->name);
     };
-    CHECK_EQ(choose(1, 8191), std::string("simt_f64_8x32x256"));
+    CHECK_EQ(choose(1, 8191), std::string("simt_f64_1x32x256"));
+    CHECK_EQ(choose(8, 8191), std::string("simt_f64_8x32x256"));
     CHECK_EQ(choose(39, 4097), std::string("sm80_mma_f64_unaligned_64x64x16"));
     CHECK_EQ(choose(4097, 4097), std::string("sm80_mma_f64_unaligned_128x128x16"));
     CHECK_EQ(choose(4096, 4096), std::string("sm80_mma_f64_128x128x16"));

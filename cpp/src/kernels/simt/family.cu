@@ -264,6 +264,7 @@ constexpr KernelInfo kKernels[] = {
     few_rows<FewRows<F16, 8>>("simt_f16_8x32x256"),
     few_rows<FewRows<BF16, 1>>("simt_bf16_1x32x256"),
     few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
+    few_rows<FewRows<F64, 1>>("simt_f64_1x32x256"),
     few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
     short_k<ShortK<F32>>("simt_f32_short_k_8x512"),
     short_k<ShortK<F16>>("simt_f16_short_k_8x512"),

@@ -17,7 +17,9 @@ struct FewRows {
     static constexpr int kRows = kRows_;
     static constexpr int kBlockK = 256;
     static constexpr int kWarps = 8, kThreads = kWarps * 32;
-    static constexpr int kBlocksPerSm = sizeof(Element) == 8 ? 1 : kRows == 1 ? 3 : 2;
+    static constexpr int kBlocksPerSm = sizeof(Element) == 8 ? (kRows == 1 ? 2 : 1)
+                                        : kRows == 1         ? 3
+                                                             : 2;
     // Elements of B in a set. A thread waits for one set while the next is on its way.
     static constexpr int kLoads = 16;
     static constexpr const char* name = "simt few_rows_kernel";  // in errors
@@ -33,9 +35,9 @@ template <class Policy>
 constexpr StepUs step_us() {
     const bool one = Policy::kRows == 1;
     switch (sizeof(typename Policy::Element)) {
-        case 2: return one ? StepUs{0.44, 0.92} : StepUs{0.86, 1.76};
-        case 4: return one ? StepUs{0.44, 0.5} : StepUs{0.88, 1.0};
-        default: return {2.1, 2.18};
+        case 2: return one ? StepUs{0.41, 0.92} : StepUs{0.78, 1.67};
+        case 4: return one ? StepUs{0.44, 0.54} : StepUs{0.88, 0.87};
+        default: return one ? StepUs{0.71, 0.91} : StepUs{1.08, 1.16};
     }
 }
 

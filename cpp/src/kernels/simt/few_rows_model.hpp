@@ -21,15 +21,16 @@ struct FewRowsCost {
     int element_bytes, accumulator_bytes;
 };
 
-// Fitted to an H200 and an H100 with 40 shapes in five dtypes, two layouts and all splits, then to
-// 1,200 random products on an H100.
+// Fitted to an H200 with 120 shapes of 1 to 16 rows in four dtypes, two layouts and all splits.
 inline constexpr double kFewRowsLaunchUs = 1.2;
-inline constexpr double kLeastStep = 0.7;               // of K, however short it is
-inline constexpr double kAlone = 1.4, kAloneF64 = 1.1;  // of a step, by itself on its SM
-inline constexpr double kAddUs = 2.0, kAddF64Us = 1.6;  // of parts of K, in the same launch
+inline constexpr double kLeastStep = 0.7;  // of K, however short it is
+inline constexpr double kLeastStepUs = 0.75;
+inline constexpr double kAlone = 1.2;     // of a step, by itself on its SM, where others are idle
+inline constexpr double kCrowded = 0.38;  // more, where no SM is: all wait for memory then
+inline constexpr double kAddUs = 1.6;     // of parts of K, in the same launch
 // Of a step, where the lanes lie along k, which A's elements of more than two bytes do not.
 inline constexpr double kAlongM = 1.2;
-inline constexpr double kFewRowsBlockUs[2] = {1.0, 1.6};  // first loads and last sums: 1 row, more
+inline constexpr double kFewRowsBlockUs[2] = {0.95, 1.5};  // first loads and last sums: 1 row, more
 
 // FP64 multiply-adds of an SM in a clock.
 inline double fp64_lanes(int cc) {
@@ -50,17 +51,17 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double mhz = clock_mhz(device);
     const double scaled_us = kernel.step_us * 1980 / mhz * (device.cc() <= 80 ? 2 : 1);
     const double fma = static_cast<double>(kernel.rows) * kernel.cols * kernel.block_k;
-    const bool is_f64 = kernel.accumulator_bytes == 8;
-    const double fma_us = is_f64 ? fma / fp64_lanes(device.cc()) / mhz : 0;
+    const double fma_us = kernel.accumulator_bytes == 8 ? fma / fp64_lanes(device.cc()) / mhz : 0;
     const double step_us = std::max(scaled_us, fma_us);
     // A block that is alone waits for its loads.
-    const double waits = is_f64 ? kAloneF64 : kAlone;
-    const double alone_us = std::max(0.75, step_us * (kernel.resident > 1 ? waits : 1));
+    const double sms = std::max(device.sm_count, 1);
+    const double alone_us =
+        std::max(kLeastStepUs, step_us * kAlone) * (1 + kCrowded * std::min(1.0, blocks / sms));
     const auto wave_us = [&](double resident) {
         if (resident == 0) return 0.0;
         return std::max(resident * step_us, alone_us) * steps + kFewRowsBlockUs[kernel.rows > 1];
     };
-    const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
+    const double on_sm = ceil_div(blocks, sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy_us =
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
@@ -69,7 +70,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1) {
         const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
-        total += (is_f64 ? kAddF64Us : kAddUs) + sums / kReduceBytesPerUs;
+        total += kAddUs + sums / kReduceBytesPerUs;
     }
     return total;
 }
