@@ -247,6 +247,29 @@ TEST(bits_depend_neither_on_threads_nor_on_the_instruction_set) {
     }
 }
 
+// A along K is packed line by line, across it several register tiles at a time.
+TEST(bits_do_not_depend_on_how_operands_lie) {
+    for (const InstructionSet* set : usable_instruction_sets()) {
+        for (const ModeRow& mode : kModes) {
+            for (const auto& [m, n, k] :
+                 {std::array<int64_t, 3>{150, 70, 300}, {48, 48, 128}, {49, 5, 33}, {7, 97, 131}}) {
+                Matrix a = row_major(mode.compute, m, k), b = row_major(mode.compute, k, n),
+                       a_columns(mode.compute, m, k, 1, m + 3),
+                       b_columns(mode.compute, k, n, 1, k + 5);
+                for (Matrix* const its : {&a, &a_columns, &b, &b_columns}) its->fill(11, -1, 1);
+                const auto bits = [&](Matrix& its_a, Matrix& its_b) {
+                    Matrix d = row_major(natural_output(mode), m, n);
+                    gemm((*set)[mode.mode], arguments(its_a, its_b, nullptr, d), 1);
+                    return d.memory;
+                };
+                const std::vector<std::byte> expected = bits(a, b);
+                CHECK(bits(a_columns, b) == expected && bits(a, b_columns) == expected);
+                CHECK(bits(a_columns, b_columns) == expected);
+            }
+        }
+    }
+}
+
 // What determinism batch_invariant promises, of every mode: K beyond a slab, blocks of any height.
 // Also where so few columns are computed as rows, unless there are as few rows, and where a B that
 // lies along K is multiplied in place, which it is by few rows.

@@ -30,7 +30,7 @@ struct BlockKernel {
     static std::size_t scratch_bytes(std::int64_t cols, std::int64_t k) {
         const std::int64_t lanes = (k + S::kLaneK - 1) / S::kLaneK;
         const std::int64_t b_lanes = lanes < kBlockLanes ? lanes : kBlockLanes;
-        return sizeof(Lane) * static_cast<std::size_t>(S::kRows * kBlockLanes +
+        return sizeof(Lane) * static_cast<std::size_t>(Pack::kAcross * kBlockLanes +
                                                        b_lanes * round_up(cols, kTileCols));
     }
 
@@ -71,15 +71,12 @@ struct BlockKernel {
 
     // Columns of B that are multiplied where they lie: those of whole tiles, where B is read once,
     // lies row by row and needs no conversion.
-    static constexpr bool kMayStay = std::is_same_v<Compute, Lane>;
-    static bool needs_no_conversion(const ConstMatrix& b) {
-        return kMayStay && b.dtype == (sizeof(Lane) == 8 ? DType::f64 : DType::f32);
-    }
+    static constexpr bool kMayStay = Pack::kMayBeLanes;
     // Of one row so many tiles together: the longer the pieces of B's rows, the faster they come.
     static constexpr int kStrip = 4;
     static std::int64_t columns_in_place(const ConstMatrix& b, std::int64_t rows,
                                          std::int64_t cols) {
-        const bool stays = needs_no_conversion(b) && b.col_stride == 1 && rows <= S::kRows;
+        const bool stays = Pack::are_lanes(b.dtype) && b.col_stride == 1 && rows <= S::kRows;
         return stays ? cols / kTileCols * kTileCols : 0;
     }
 
@@ -101,15 +98,15 @@ struct BlockKernel {
     }
 
     static bool is_in_rows(const ConstMatrix& a) {
-        return needs_no_conversion(a) && a.col_stride == 1;
+        return Pack::are_lanes(a.dtype) && a.col_stride == 1;
     }
     // Columns of B that are multiplied where they lie, one after the other along K: of the rows of
     // one register tile, which would read the packed ones once.
     static std::int64_t lines_in_place(const ConstMatrix& a, const ConstMatrix& b,
                                        std::int64_t rows, std::int64_t cols) {
         const bool few = rows == 1 || (rows <= S::kRows && is_in_rows(a));
-        return few && needs_no_conversion(b) && b.row_stride == 1 ? cols / kTileCols * kTileCols
-                                                                  : 0;
+        return few && Pack::are_lanes(b.dtype) && b.row_stride == 1 ? cols / kTileCols * kTileCols
+                                                                    : 0;
     }
 
     // Those `cols`. A is read where it lies, or packed for each vector of columns.
@@ -181,8 +178,9 @@ struct BlockKernel {
         const Lane* const b_data = static_cast<const Lane*>(b.data);  // of those
         const Lines a_lines{a.data, a.dtype, a.row_stride, a.col_stride, k};
         const Lines b_lines{b_data + in_place, b.dtype, b.col_stride, b.row_stride, k};
-        Lane* const a_panel = static_cast<Lane*>(scratch);
-        Lane* const b_block = a_panel + S::kRows * kBlockLanes;
+        Lane* const a_panels = static_cast<Lane*>(scratch);
+        Lane* const b_block = a_panels + Pack::kAcross * kBlockLanes;
+        const int a_together = a_lines.along_k() ? S::kRows : Pack::kAcross;
         const std::int64_t all_lanes = (k + S::kLaneK - 1) / S::kLaneK;
 
         for (std::int64_t lane = 0; lane < all_lanes; lane += kBlockLanes) {
@@ -193,7 +191,15 @@ struct BlockKernel {
             Lane* tile = static_cast<Lane*>(lanes_out);
             for (std::int64_t i = 0; i < rows; i += S::kRows) {
                 const int n = rows - i < S::kRows ? static_cast<int>(rows - i) : S::kRows;
-                Pack::pack_a(a_lines, i, n, used_rows(n), lane, lanes, a_panel, kBlockLanes);
+                const int in_panels = static_cast<int>(i % a_together);
+                if (in_panels == 0) {
+                    const int count =
+                        rows - i < a_together ? static_cast<int>(rows - i) : a_together;
+                    const int whole = (count - 1) / S::kRows * S::kRows;
+                    Pack::pack_a(a_lines, i, count, whole + used_rows(count - whole), lane, lanes,
+                                 a_panels, kBlockLanes);
+                }
+                const Lane* const a_panel = a_panels + in_panels * kBlockLanes;
                 const Lane* panel = b_block;
                 tile = tiles_in_place(n, in_place, lanes, a_panel, b_data + lane * b.row_stride,
                                       b.row_stride, tile, lane == 0);
