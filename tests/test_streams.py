@@ -1,4 +1,4 @@
-"""Streams, memory that is freed or reused in flight, CUDA graphs, threads."""
+"""Streams, memory that is freed or reused in flight, threads."""
 
 import contextlib
 import functools
@@ -336,55 +336,7 @@ def test_p07_two_devices():
         tcgemm.matmul(a, a, stream=torch.cuda.Stream(device=1))
 
 
-# ---- P08: CUDA graphs ----
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("precision", [None, "fp16"])
-@pytest.mark.parametrize("planned", [True, False], ids=["plan", "matmul"])
-def test_p08_graph_capture_replay(planned, precision):
-    """Captured once, replayed 100 times over changing inputs: the bits of eager calls."""
-    place = Place("torch", "cuda")
-    torch = place.module
-    rng = np.random.default_rng(8)
-    a, b = (place.array(rng.standard_normal((256, 256))) for _ in range(2))
-    out = place.empty((256, 256))
-    plan = tcgemm.plan(a, b, out=out, precision=precision)
-
-    def product():
-        if planned:
-            return plan.execute()
-        return tcgemm.matmul(a, b, out=out, precision=precision)
-
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        product()
-    torch.cuda.synchronize()
-    other = torch.cuda.CUDAGraph()  # torch allocates for itself while there is any graph
-    with torch.cuda.graph(other, stream=stream):
-        out.zero_()
-    graph = torch.cuda.CUDAGraph()
-    torch_bytes = torch.cuda.memory_allocated()
-    with torch.cuda.graph(graph, stream=stream):
-        product()
-    assert torch.cuda.memory_allocated() == torch_bytes
-    for run in range(100):
-        a.copy_(place.array(rng.standard_normal((256, 256))))
-        out.fill_(float("nan"))
-        graph.replay()
-        torch.cuda.synchronize()
-        replayed = out.clone()
-        eager = tcgemm.matmul(a, b, precision=precision)
-        assert torch.equal(replayed.view(torch.int32), eager.view(torch.int32)), run
-
-    def memory_stays() -> bool:
-        free = torch.cuda.mem_get_info()[0]
-        for _ in range(50):
-            graph.replay()
-        torch.cuda.synchronize()
-        return torch.cuda.mem_get_info()[0] == free
-
-    assert any(memory_stays() for _ in range(10))  # other processes take memory, too
+# ---- P08: workspaces of plans ----
 
 
 @pytest.mark.gpu
@@ -405,25 +357,6 @@ def test_p08_plan_waits_for_the_former_user_of_its_workspace(place, streams):
     gc.collect()
     tcgemm.plan(a, a, out=out, precision="fp16")
     assert streams.is_done(stream)
-
-
-@pytest.mark.gpu
-def test_p08_results_allocated_inside_a_capture():
-    place = Place("torch", "cuda")
-    torch = place.module
-    values = integers((128, 128))
-    a = place.array(values)
-    tcgemm.matmul(a, a)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        result = tcgemm.gemm(a, a, a, beta=2.0)
-    for scale in (1, 2, 3):
-        a.copy_(place.array(scale * values))
-        graph.replay()
-        torch.cuda.synchronize()
-        expected = scale * scale * (values @ values) + 2 * scale * values
-        np.testing.assert_array_equal(place.to_numpy(result), expected)
 
 
 @pytest.mark.gpu

@@ -63,16 +63,17 @@ GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
 }  // namespace
 
 Workspace::Workspace(std::size_t bytes, Device device)
-    : buffer_(bytes, device.ordinal, service_stream(device)), last_use_(device.ordinal) {
+    : buffer_(std::make_shared<DeviceBuffer>(bytes, device.ordinal, service_stream(device))),
+      last_use_(device.ordinal) {
     // The memory may have been another plan's that is still at work in it. Waited for here, as a
     // captured run can't.
     const ReleasedGil no_gil;
-    buffer_.stream().synchronize();
+    buffer_->stream().synchronize();
 }
 
 Workspace::~Workspace() {
     try {
-        last_use_.wait_on(buffer_.stream());  // the buffer is freed in the order of its stream
+        last_use_.wait_on(buffer_->stream());  // the buffer is freed in the order of its stream
     } catch (...) {
         // The device is lost, and its memory with it.
     }
@@ -82,9 +83,12 @@ void Workspace::run(const tcgemm::Plan& plan, const GemmPointers& pointers,
                     const GemmScalars& scalars, StreamView stream) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto run_plan = [&] {
-        plan.run(pointers, scalars, stream, buffer_.data(), buffer_.bytes());
+        plan.run(pointers, scalars, stream, buffer_->data(), buffer_->bytes());
     };
-    if (stream.is_capturing()) return run_plan();  // events from outside can't enter a graph
+    if (stream.is_capturing()) {  // events from outside can't enter a graph
+        stream.share_with_graph(buffer_);
+        return run_plan();
+    }
     last_use_.wait_on(stream);
     try {
         run_plan();

@@ -63,7 +63,7 @@ class Workspace {
 
    private:
     std::mutex mutex_;
-    DeviceBuffer buffer_;
+    std::shared_ptr<DeviceBuffer> buffer_;  // and that of graphs which a run was captured into
     Event last_use_;
 };
 

@@ -1,6 +1,8 @@
 // CUDA streams and events: owners (Stream, Event) and the view that functions take (StreamView).
 #pragma once
 
+#include <memory>
+
 #include "tcgemm/export.h"
 
 struct CUstream_st;  // what cudaStream_t points to: no CUDA header is needed to use this one
@@ -21,6 +23,10 @@ class StreamView {
     constexpr StreamHandle get() const noexcept { return handle_; }
     TCGEMM_API void synchronize() const;   // throws CudaError
     TCGEMM_API bool is_capturing() const;  // throws CudaError
+    // While the stream is captured: the graph and all that is made of it share `object`. What only
+    // graphs owned that are gone is released in the next allocation of a DeviceBuffer, or by
+    // release_unused_memory(). Throws CudaError, also where nothing is captured.
+    TCGEMM_API void share_with_graph(std::shared_ptr<void> object) const;
 
    private:
     StreamHandle handle_ = nullptr;

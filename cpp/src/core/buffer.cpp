@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/graph_objects.hpp"
 #include "core/runtime.hpp"
 #include "tcgemm/device.hpp"
 
@@ -11,6 +12,7 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, int device, StreamView stream)
     : bytes_(bytes), device_(device), stream_(stream) {
     const Device usable = runtime::usable_device(device);
     if (bytes == 0) return;
+    release_graph_objects();
     const DeviceGuard guard(usable);
     data_ = runtime::allocate_async(bytes, device, stream.get());
 }
@@ -38,6 +40,7 @@ void copy_async(void* to, const void* from, std::size_t bytes, StreamView stream
 }
 
 void release_unused_memory(int device) {
+    release_graph_objects();
     runtime::trim_pool(runtime::usable_device(device).ordinal);
 }
 

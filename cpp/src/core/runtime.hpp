@@ -32,6 +32,9 @@ StreamHandle create_stream();
 void destroy_stream(StreamHandle stream) noexcept;
 void synchronize_stream(StreamHandle stream);
 bool is_capturing(StreamHandle stream);
+// Calls graph_is_gone(object), on a thread of CUDA's, when the graph that the stream is captured
+// into, and all that is made of it, are gone. Where this throws, never.
+void share_with_graph(StreamHandle stream, void* object, void (*graph_is_gone)(void*));
 EventHandle create_event(bool timing);
 void destroy_event(EventHandle event) noexcept;
 void record_event(EventHandle event, StreamHandle stream);

@@ -175,6 +175,16 @@ bool is_capturing(StreamHandle stream) {
     TCGEMM_CHECK(cudaStreamIsCapturing(stream, &status));
     return status != cudaStreamCaptureStatusNone;
 }
+void share_with_graph(StreamHandle stream, void* object, void (*graph_is_gone)(void*)) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = nullptr;
+    TCGEMM_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph));
+    cudaUserObject_t shared = nullptr;
+    TCGEMM_CHECK(
+        cudaUserObjectCreate(&shared, object, graph_is_gone, 1, cudaUserObjectNoDestructorSync));
+    // Where this fails, the reference stays: to give it back would call graph_is_gone.
+    TCGEMM_CHECK(cudaGraphRetainUserObject(graph, shared, 1, cudaGraphUserObjectMove));
+}
 EventHandle create_event(bool timing) {
     EventHandle event = nullptr;
     TCGEMM_CHECK(

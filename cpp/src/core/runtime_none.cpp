@@ -30,6 +30,7 @@ StreamHandle create_stream() { no_cuda(); }
 void destroy_stream(StreamHandle) noexcept {}
 void synchronize_stream(StreamHandle) { no_cuda(); }
 bool is_capturing(StreamHandle) { no_cuda(); }
+void share_with_graph(StreamHandle, void*, void (*)(void*)) { no_cuda(); }
 EventHandle create_event(bool) { no_cuda(); }
 void destroy_event(EventHandle) noexcept {}
 void record_event(EventHandle, StreamHandle) { no_cuda(); }

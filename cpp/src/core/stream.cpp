@@ -1,11 +1,45 @@
 #include "tcgemm/stream.hpp"
 
+#include <atomic>
 #include <utility>
 
+#include "core/graph_objects.hpp"
 #include "core/runtime.hpp"
 #include "tcgemm/device.hpp"
 
 namespace tcgemm {
+namespace {
+
+// What a graph shares. CUDA says that the graph is gone in a callback, which may call nothing of
+// CUDA, so that objects wait in a list for a thread that may.
+struct GraphObject {
+    std::shared_ptr<void> object;
+    GraphObject* next = nullptr;
+};
+std::atomic<GraphObject*> unneeded{nullptr};
+
+void graph_is_gone(void* its) noexcept {
+    auto* const node = static_cast<GraphObject*>(its);
+    node->next = unneeded.load(std::memory_order_relaxed);
+    while (!unneeded.compare_exchange_weak(node->next, node, std::memory_order_release,
+                                           std::memory_order_relaxed)) {
+    }
+}
+
+}  // namespace
+
+void release_graph_objects() noexcept {
+    if (unneeded.load(std::memory_order_relaxed) == nullptr) return;
+    GraphObject* node = unneeded.exchange(nullptr, std::memory_order_acquire);
+    while (node != nullptr) delete std::exchange(node, node->next);
+}
+
+void StreamView::share_with_graph(std::shared_ptr<void> object) const {
+    auto node = std::make_unique<GraphObject>();
+    node->object = std::move(object);
+    runtime::share_with_graph(handle_, node.get(), graph_is_gone);
+    (void)node.release();  // the graph's now
+}
 
 void StreamView::synchronize() const { runtime::synchronize_stream(handle_); }
 bool StreamView::is_capturing() const { return runtime::is_capturing(handle_); }
