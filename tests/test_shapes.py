@@ -452,6 +452,23 @@ def test_batches_with_strides_of_their_own(lab, mode, rng):
             lab.check(mode, a, b, round_to(c, out), beta=1, **how)
 
 
+def test_few_rows_of_matrices_that_share_b(lab, mode, rng):
+    """Rows and matrices change places where the matrices do not follow each other."""
+    a, b, c = integers(rng, mode, (3, 40, 3, 24), (24, 16))
+    for apart in (Layout(align=16, batch_pad=48), Layout(batch_pad=5)):
+        for names in (("a",), ("out",), ("a", "out", "c")):
+            layouts = dict.fromkeys(names, apart)
+            lab.check(mode, a, b, expect="exact", layouts=layouts)
+            lab.check(mode, a, b, c, beta=2, expect="exact", layouts=layouts)
+
+
+def test_batches_of_four_dimensions(lab, mode, rng):
+    """None of which goes on as another: more than a tensor map has room for."""
+    apart = Layout(align=16, batch_pad=16, outer_batch_pad=64)
+    a, b, c = integers(rng, mode, (5, 3, 2, 4, 20, 40), (3, 1, 4, 40, 24))
+    lab.check(mode, a, b, c, beta=1, expect="exact", layouts=dict.fromkeys(OPERANDS, apart))
+
+
 def test_exact_bits_do_not_depend_on_the_layout(lab, mode, rng):
     """Whole numbers: every layout gives the same bits."""
     a, b, _ = integers(rng, mode, (65, 40), (40, 33))

@@ -282,10 +282,15 @@ bool scales_continue(const Scale& scale, int64_t m, int dim) {
     return false;
 }
 
+constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
+
+bool share_b(const GemmProblem& p, int dim) {
+    return p.b.batch_stride[dim] == 0 && p.scale_b.batch_stride[dim] == 0;
+}
+
 // Matrices that share B and follow each other row by row are one matrix: better tiles, and B is
 // loaded once.
 void fold_batch_into_rows(GemmProblem& p) {
-    constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
     while (p.batch_rank > 0 && p.m <= kMaxRows / p.batch_shape[p.batch_rank - 1]) {
         const int dim = p.batch_rank - 1;
         const auto continues = [&](const Operand& o) {
@@ -293,8 +298,8 @@ void fold_batch_into_rows(GemmProblem& p) {
             return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
                                 o.batch_stride[dim] == walked);
         };
-        if (p.b.batch_stride[dim] != 0 || p.scale_b.batch_stride[dim] != 0 || !continues(p.a) ||
-            !continues(p.c) || !continues(p.d) || !scales_continue(p.scale_a, p.m, dim)) {
+        if (!share_b(p, dim) || !continues(p.a) || !continues(p.c) || !continues(p.d) ||
+            !scales_continue(p.scale_a, p.m, dim)) {
             return;
         }
         for (Operand* o : {&p.a, &p.c, &p.d}) {
@@ -309,6 +314,33 @@ void fold_batch_into_rows(GemmProblem& p) {
         p.batch_shape[dim] = 0;
         p.batch_rank = dim;
     }
+}
+
+// Of many matrices with few rows that share B and do not follow each other, such as x[:, :2] @ w,
+// all first rows are a matrix, all second ones, and so on: tiles are filled, and B is loaded as
+// often as a matrix had rows.
+void swap_rows_and_batch(GemmProblem& p) {
+    constexpr int64_t kTileRows = 128;
+    if (p.batch_rank == 0 || p.m == 0) return;
+    const int dim = p.batch_rank - 1;
+    const int64_t rows = p.m, matrices = p.batch_shape[dim];
+    const bool fills_tiles = rows < kTileRows && matrices <= kMaxRows &&
+                             2 * rows * ((matrices + kTileRows - 1) / kTileRows) <= matrices;
+    Scale& scale = p.scale_a;
+    const bool may_swap = share_b(p, dim) && scale.kind != ScaleKind::block_128x128 &&
+                          (scale.kind != ScaleKind::tensor || scale.batch_stride[dim] == 0) &&
+                          p.a.col_stride == 1 && p.c.col_stride == 1 && p.d.col_stride == 1;
+    if (!fills_tiles || !may_swap) return;
+    // Rows become the outermost dimension, so that the one before `dim` may go on as rows.
+    const auto to_front = [dim](BatchDims& dims) {
+        std::rotate(dims.begin(), dims.begin() + dim, dims.begin() + dim + 1);
+    };
+    for (Operand* o : {&p.a, &p.c, &p.d}) std::swap(o->row_stride, o->batch_stride[dim]);
+    if (scale.kind != ScaleKind::tensor) std::swap(scale.outer_stride, scale.batch_stride[dim]);
+    std::swap(p.m, p.batch_shape[dim]);
+    for (Operand* o : {&p.a, &p.b, &p.c, &p.d}) to_front(o->batch_stride);
+    for (Scale* its : {&p.scale_a, &p.scale_b}) to_front(its->batch_stride);
+    to_front(p.batch_shape);
 }
 
 }  // namespace
@@ -379,6 +411,8 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
     set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
     merge_batch_dimensions(p);
+    fold_batch_into_rows(p);
+    swap_rows_and_batch(p);
     fold_batch_into_rows(p);
     set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
     set_strides_of_single_rows_and_columns(p.c, p.m, p.n);

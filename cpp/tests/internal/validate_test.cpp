@@ -298,6 +298,8 @@ TEST(folds_matrices_that_share_b_into_one) {
 
     p.b.batch_stride = {0, 0};
     p.d.batch_stride = p.c.batch_stride = {147, 21};  // a gap behind each matrix
+    CHECK_EQ(ValidProblem::check(p)->m, 21);  // all first rows
+    p.batch_shape = {1, 7};
     CHECK_EQ(ValidProblem::check(p)->m, 4);
 
     GemmProblem vectors = row_major(1, 5, 6);
@@ -309,6 +311,42 @@ TEST(folds_matrices_that_share_b_into_one) {
     CHECK_EQ(rows->m, 3);
     CHECK_EQ(rows->a.row_stride, 100);
     CHECK_EQ(rows->d.row_stride, 5);
+}
+
+// x[:, :, :2] @ w for an x of 3 x 300 x 10 rows.
+TEST(few_rows_of_many_matrices_that_share_b_change_places_with_them) {
+    GemmProblem p = row_major(2, 5, 6);
+    p.batch_rank = 2;
+    p.batch_shape = {3, 300};
+    p.a.batch_stride = {300 * 60, 60};
+    p.c.batch_stride = p.d.batch_stride = {300 * 10, 10};
+    const ValidProblem all = ValidProblem::check(p);
+    CHECK_EQ(all->m, 900);
+    CHECK_EQ(all.batch_count(), 2);
+    CHECK_EQ(all->a.row_stride, 60);
+    CHECK_EQ(all->a.batch_stride[0], 6);
+    CHECK_EQ(all->d.row_stride, 10);
+    CHECK_EQ(all->d.batch_stride[0], 5);
+
+    GemmProblem scaled = p;
+    scaled.a.dtype = scaled.b.dtype = DType::i8;
+    scaled.scale_a = {ScaleKind::vector, 1, 1, {300 * 20, 20}};
+    const ValidProblem its = ValidProblem::check(scaled);
+    CHECK_EQ(its->m, 900);
+    CHECK_EQ(its->scale_a.outer_stride, 20);
+    CHECK_EQ(its->scale_a.batch_stride[0], 1);
+    scaled.scale_a = {ScaleKind::tensor, 1, 1, {1, 0}};  // another one for each of three
+    const ValidProblem three = ValidProblem::check(scaled);
+    CHECK_EQ(three->m, 300);
+    CHECK_EQ(three->batch_shape[0], 2);
+    CHECK_EQ(three->scale_a.batch_stride[0], 0);
+    CHECK_EQ(three->scale_a.batch_stride[1], 1);
+
+    p.b.batch_stride = {0, 30};
+    CHECK_EQ(ValidProblem::check(p)->m, 2);
+    p.b.batch_stride = {0, 0};
+    p.batch_shape = {3, 3};  // no tiles would be saved
+    CHECK_EQ(ValidProblem::check(p)->m, 2);
 }
 
 TEST(sets_the_strides_of_single_rows_and_columns) {
