@@ -35,6 +35,16 @@ inline bool is_loadable(const GemmProblem& problem, const Operand& operand, std:
     return true;
 }
 
+// Matrices of an operand that differ: those that a batch shares are packed, and come from memory,
+// once.
+inline double distinct_matrices(const GemmProblem& problem, const Operand& operand) {
+    double count = 1;
+    for (int dim = 0; dim < problem.batch_rank; ++dim) {
+        if (operand.batch_stride[dim] != 0) count *= static_cast<double>(problem.batch_shape[dim]);
+    }
+    return count;
+}
+
 // Whether packing rounds the operand to TF32. Of narrower dtypes, float32 holds what TF32 holds.
 inline bool is_rounded_to_tf32(const ValidProblem& problem, const Operand& operand,
                                const OperandNeeds& needs) {

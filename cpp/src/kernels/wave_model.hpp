@@ -68,7 +68,7 @@ inline double packing_us(const ValidProblem& problem, const DeviceProperties& de
     double bytes = 0;
     const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
         bytes += static_cast<double>(rows) * static_cast<double>(cols) *
-                 static_cast<double>(problem.batch_count()) *
+                 distinct_matrices(*problem, operand) *
                  (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
     };
     if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k);
@@ -95,7 +95,9 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         static_cast<double>(tile.block_m + tile.block_n) * tile.block_k * size_of(row.operand);
     const double clocks = std::max(flop / rate, bytes / l2_rate(device.cc()));
     const double k_block_us = std::max(row.k_block_us, clocks / mhz);
-    const double operand_bytes = size_of(row.operand) * batch * k * (m + n);
+    const double lines =
+        m * distinct_matrices(*problem, problem->a) + n * distinct_matrices(*problem, problem->b);
+    const double operand_bytes = size_of(row.operand) * k * lines;
     const bool in_l2 = operand_bytes < static_cast<double>(device.l2_bytes);
     const double latency_us = in_l2 ? row.latency_us : row.far_latency_us;
     const auto wave_us = [&](double resident) {
@@ -113,7 +115,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         total += row.reduce_us + kReducePartUs * splits +
                  2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
     }
-    if (row.halves) total += halves::packing_us(operand_bytes, batch * (m + n), device);
+    if (row.halves) total += halves::packing_us(operand_bytes, lines, device);
     return total;
 }
 

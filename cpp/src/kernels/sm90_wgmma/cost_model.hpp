@@ -8,6 +8,7 @@
 #include "core/math.hpp"
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
+#include "kernels/operand_form.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/load_model.hpp"
 
@@ -234,16 +235,20 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     // Several columns (rows) of tiles read A (B): what does not fit into L2 may come from memory
     // again, unless all parts of K are at work at once.
     const double item = row.element_bytes();
-    const double a_bytes = item * m * k * batch, b_bytes = item * n * k * batch;
+    const double matrices_a = distinct_matrices(*problem, problem->a),
+                 matrices_b = distinct_matrices(*problem, problem->b);
+    const double a_bytes = item * m * k * matrices_a, b_bytes = item * n * k * matrices_b;
     const auto l2_bytes = static_cast<double>(device.l2_bytes);
     const double again = is_split ? kPartsAtOnce : waves > 1 ? kAgain : kAtOnce;
-    const auto read = [&](double operand_bytes, std::int64_t reads) {
-        const bool stays = a_bytes + b_bytes < l2_bytes || operand_bytes / batch < l2_bytes / 4;
-        return operand_bytes * (1 + (stays ? 0 : again * std::log2(static_cast<double>(reads))));
+    const auto read = [&](double its_bytes, double matrices, std::int64_t tiles_across) {
+        const bool stays = a_bytes + b_bytes < l2_bytes || its_bytes / matrices < l2_bytes / 4;
+        const double reads = static_cast<double>(tiles_across) * batch / matrices;
+        return its_bytes * (1 + (stays ? 0 : again * std::log2(reads)));
     };
     const double bytes =
-        read(a_bytes, arrangement.clusters_n) +
-        read(b_bytes, arrangement.clusters_m) * (1 + kBeside * beside / arrangement.n_step) +
+        read(a_bytes, matrices_a, arrangement.clusters_n) +
+        read(b_bytes, matrices_b, arrangement.clusters_m) *
+            (1 + kBeside * beside / arrangement.n_step) +
         stored_bytes(problem, row.tile.block_m, stored_columns(row, arrangement, d.dtype), device);
     // A block alone on its SM has the whole ring, where it is fitted to few rows.
     const bool has_whole_ring = row.few_rows && tiles <= sms;
@@ -280,7 +285,8 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         return packs ? its_bytes * (1 + size_of(given) / item) : 0;
     };
     if (row.halves) {
-        schedule.cost_us += halves::packing_us(a_bytes + b_bytes, (m + n) * batch, device);
+        schedule.cost_us +=
+            halves::packing_us(a_bytes + b_bytes, m * matrices_a + n * matrices_b, device);
     } else if (forms.packs_a || forms.packs_b) {
         schedule.cost_us +=
             kAfterPackUs +

@@ -174,30 +174,32 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
                                                                                      : along_d;
 }
 
-// A product of each matrix of the outermost batch dimension, with its scales in `scales`.
-GemmArgs at_outermost(const GemmArgs& args, std::int64_t index, ScaleArgs& scales) {
+// A product of each matrix of batch dimension `dim`, with its scales in `scales`.
+GemmArgs at_batch(const GemmArgs& args, int dim, std::int64_t index, ScaleArgs& scales) {
+    const auto removed = [&](std::int64_t* of_dims) {
+        std::copy(of_dims + dim + 1, of_dims + args.batch.rank, of_dims + dim);
+    };
     GemmArgs inner = args;
     inner.batch.rank = args.batch.rank - 1;
-    inner.batch.count = args.batch.count / args.batch.extent[0];
-    std::copy(args.batch.extent + 1, args.batch.extent + args.batch.rank, inner.batch.extent);
+    inner.batch.count = args.batch.count / args.batch.extent[dim];
+    removed(inner.batch.extent);
     if (args.exponents_a != nullptr) {
-        inner.exponents_a += index * args.a.batch_stride[0] / args.a.row_stride;
-        inner.exponents_b += index * args.b.batch_stride[0] / args.b.col_stride;
+        inner.exponents_a += index * args.a.batch_stride[dim] / args.a.row_stride;
+        inner.exponents_b += index * args.b.batch_stride[dim] / args.b.col_stride;
     }
     for (MatrixView* const view : {&inner.a, &inner.b, &inner.c, &inner.d}) {
         if (view->data != nullptr) {
             view->data = static_cast<char*>(view->data) +
-                         index * view->batch_stride[0] * size_of(view->dtype);
+                         index * view->batch_stride[dim] * size_of(view->dtype);
         }
-        std::copy(view->batch_stride + 1, view->batch_stride + args.batch.rank, view->batch_stride);
+        removed(view->batch_stride);
     }
     if (args.scales != nullptr) {
         scales = *args.scales;
         inner.scales = &scales;
         for (ScaleView* const view : {&scales.a, &scales.b}) {
-            if (view->data != nullptr) view->data += index * view->batch_stride[0];
-            std::copy(view->batch_stride + 1, view->batch_stride + args.batch.rank,
-                      view->batch_stride);
+            if (view->data != nullptr) view->data += index * view->batch_stride[dim];
+            removed(view->batch_stride);
         }
     }
     return inner;
@@ -216,10 +218,14 @@ void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stre
 template <class Row>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     if (args.batch.rank > kBatchDims) {
-        // A launch for each; they use the workspace one after another.
-        for (std::int64_t i = 0; i < args.batch.extent[0]; ++i) {
+        // A launch for each matrix of the shortest dimension; they use the workspace one after
+        // another.
+        const std::int64_t* const extent = args.batch.extent;
+        const auto dim =
+            static_cast<int>(std::min_element(extent, extent + args.batch.rank) - extent);
+        for (std::int64_t i = 0; i < extent[dim]; ++i) {
             ScaleArgs scales;
-            launch<Row>(at_outermost(args, i, scales), schedule, stream);
+            launch<Row>(at_batch(args, dim, i, scales), schedule, stream);
         }
     } else if (schedule.transposed) {
         launch_once<Row>(turned(args), schedule, stream);

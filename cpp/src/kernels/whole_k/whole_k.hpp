@@ -121,12 +121,8 @@ inline constexpr int kLeastStoredColumns = 64;
 inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
                         const DeviceProperties& device) {
     const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
-        double all = static_cast<double>(rows) * static_cast<double>(cols) * element_bytes;
-        for (int dim = 0; dim < problem->batch_rank; ++dim) {
-            const bool repeats = operand.batch_stride[dim] == 0;
-            all *= static_cast<double>(repeats ? 1 : problem->batch_shape[dim]);
-        }
-        return all;
+        return static_cast<double>(rows) * static_cast<double>(cols) * element_bytes *
+               distinct_matrices(*problem, operand);
     };
     return (bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n) +
             stored_bytes(problem, tile, std::max(tile, kLeastStoredColumns), device)) /
