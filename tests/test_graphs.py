@@ -75,14 +75,15 @@ def test_p08_results_allocated_inside_a_capture():
         np.testing.assert_array_equal(place.to_numpy(result), expected)
 
 
-def captured(a, b, out):
-    """A graph of one product; nobody has its plan any more."""
+def captured(a, b, out, times=1):
+    """A graph of a product; nobody has its plan any more."""
     torch = Place("torch", "cuda").module
     plan = tcgemm.plan(a, b, out=out)
     assert plan.workspace_bytes > 0
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        plan.execute()
+        for _ in range(times):
+            plan.execute()
     return graph
 
 
@@ -95,16 +96,16 @@ def test_p08_a_graph_keeps_the_workspace_of_its_plan(k):
     values = [np.random.default_rng(seed).integers(-1, 2, (64, k)) for seed in range(2)]
     arrays = [place.array(v, "float16") for v in values]
     outs = [place.empty((64, 64), "float16") for _ in values]
-    graph = captured(arrays[0], arrays[0].T, outs[0])
+    graph = captured(arrays[0], arrays[0].T, outs[0], times=100)
     gc.collect()
     plan = tcgemm.plan(arrays[1], arrays[1].T, out=outs[1])
     streams = [torch.cuda.Stream() for _ in values]
     torch.cuda.synchronize()
-    for _ in range(20):
-        for _ in range(20):
-            with torch.cuda.stream(streams[0]):
-                graph.replay()
-            with torch.cuda.stream(streams[1]):
+    for _ in range(10):
+        with torch.cuda.stream(streams[0]):
+            graph.replay()
+        with torch.cuda.stream(streams[1]):
+            for _ in range(300):
                 plan.execute()
         torch.cuda.synchronize()
         for v, out in zip(values, outs, strict=True):
