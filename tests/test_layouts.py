@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import tcgemm
 from harness import Layout, data, round_to
@@ -43,6 +44,13 @@ def test_tf32_packs_as_little_as_it_can(lab, mode, rng):
         text = str(lab.prepare(mode, a, b, layouts=layouts).plan)
         packed.append([operand for operand in "AB" if f"pack       {operand} " in text])
     assert packed == [[], [], ["A"], []]  # of B the pass would read twice as much
+    # Also where the copy engine can't store D.
+    a, b = data.signed(rng, mode, (64, 1024), (1024, 4096))
+    c = rng.standard_normal((64, 4096)).astype(np.float32)
+    for out in (Layout(pad=1), Layout(offset=1)):
+        lab.check(mode, a, b, layouts={"out": out})
+        lab.check(mode, a, b, c, beta=2, layouts={"out": out})
+        assert "pack" not in str(lab.prepare(mode, a, b, layouts={"out": out}).plan)
 
 
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16_promoted"))

@@ -214,8 +214,12 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
-    if (chosen.transposed || (d.alignment >= 16 && is_tensor_matrix(d.dtype, problem->m, problem->n,
-                                                                    d.row_stride, d.col_stride))) {
+    const bool copies_d =
+        d.alignment >= 16 &&
+        (chosen.transposed
+             ? is_tensor_matrix(d.dtype, problem->n, problem->m, d.col_stride, d.row_stride)
+             : is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride));
+    if (copies_d) {
         // hidden behind the next tile, or part of tile_us
         const bool cuts_boxes = !chosen.transposed && arrangement.n_step < problem->n &&
                                 arrangement.n_step * size_of(d.dtype) % kRowBytes != 0;

@@ -128,14 +128,15 @@ bool has_boxes_across(const ValidProblem& problem) {
     return has_boxes(p.d) && has_boxes(p.c);
 }
 
-// Whether tiles may lie across D. Those of any layout, where D has elements of 16 bits: their
-// columns, of which there may be fewer, are rows of D then. Others where B, which becomes an A in
-// registers, need not be packed for that.
+// Whether tiles may lie across D. Those of any layout, where the copy engine stores D and its
+// elements have 16 bits: their columns, of which there may be fewer, are rows of D then. Others
+// where B, which becomes an A in registers, need not be packed for that.
 template <class Row>
 bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
-    if (across.packs_a || !has_boxes_across(problem)) return false;
+    if (across.packs_a) return false;
     if (!Row::any_major) return along.packs_b && problem->b.row_stride != 1;
-    return !across.packs_b && problem->n >= problem->m && size_of(problem->d.dtype) == 2;
+    return !across.packs_b && problem->n >= problem->m && size_of(problem->d.dtype) == 2 &&
+           has_boxes_across(problem);
 }
 
 // How the operands come to a kernel, as its A and B.
