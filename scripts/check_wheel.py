@@ -22,9 +22,9 @@ from pathlib import Path
 MAX_WHEEL_MB = 20.0
 # Kernel instantiations, each counted once however many architectures it is built for. Each costs
 # time in every `pip install .`: raise the budget only together with a measured build time (326: ten
-# minutes on two cores; two more of simt, six seconds, twice). A kernel of sm90_wgmma takes about four
-# seconds; one of sm80_mma a second for each of its three architectures. simt, pack and split_k are
-# built for four, sm70_wmma for two.
+# minutes on two cores; two of simt six seconds). A kernel of sm90_wgmma takes about four seconds;
+# one of sm80_mma a second for each of its three architectures. simt, pack and split_k are built for
+# four, sm70_wmma for two.
 KERNEL_BUDGET = 332
 ARCHITECTURES = ["70", "80", "90a"]  # a kernel has a cubin for each, but those of
 FAMILY_ARCHITECTURES = {

@@ -209,6 +209,9 @@ def test_p01_import_loads_no_framework():
 
 def test_unused_memory_is_given_back():
     tcgemm.release_unused_memory()
+    for device in ("0", True, -1, 1.0):
+        with pytest.raises(tcgemm.InvalidArgument, match="it must be the number of a GPU"):
+            tcgemm.release_unused_memory(device)
     if not tcgemm.devices():
         with pytest.raises(tcgemm.DeviceError, match="cuda:0 does not exist"):
             tcgemm.release_unused_memory(0)

@@ -191,7 +191,9 @@ def test_demo_reports_a_mode_that_fails_and_goes_on(capsys, monkeypatch):
     monkeypatch.setattr(tcgemm, "plan", no_int8)
     status, output = run(capsys, "demo", "--size", "32")
     assert status == 1
-    assert "FAILED: int8 (numpy): NoKernelError: no kernel for int8" in output.out
+    both = "int8 (numpy), int8-to-fp32 (numpy)"
+    assert f"FAILED: {both}: NoKernelError: no kernel for int8" in output.out
+    assert "2 products failed" in output.out
     assert "fp16-sum-fp16" in output.out
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import numpy as np
@@ -54,6 +55,63 @@ def test_results_have_every_row(capsys, tmp_path):
     assert "geometric mean" in output.out
     assert "above 1 we are faster" in output.out
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_results_go_through_links_and_to_devices(tmp_path, capsys):
+    file, link, fifo = tmp_path / "file.json", tmp_path / "link.json", tmp_path / "fifo"
+    file.write_text("before")
+    link.symlink_to(file)
+    assert run(capsys, *FAST, "--sizes", "16", "--json", str(link))[0] == 0
+    assert link.is_symlink()
+    assert len(json.loads(file.read_text())["rows"]) == 1
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    assert run(capsys, *FAST, "--sizes", "16,24", "--json", str(fifo))[0] == 0
+    assert fifo.is_fifo()
+    assert len(json.loads(os.read(reader, 1 << 20))["rows"]) == 2
+    os.close(reader)
+    status, output = run(capsys, *FAST, "--sizes", "16", "--json", "-")
+    assert status == 0
+    assert len(json.loads(output.out)["rows"]) == 1
+    for command in (["bench", "--sizes", "16"], ["verify", "--k", "16"]):
+        status, output = run(capsys, *command, "--json", str(tmp_path))
+        assert status == 2
+        assert "it is a directory" in output.err
+    assert sorted(tmp_path.iterdir()) == [fifo, file, link]
+
+
+def test_a_run_that_is_interrupted_shows_its_rows(tmp_path, capsys, monkeypatch):
+    from tcgemm._cli import bench
+
+    measured = iter([bench.measure, None])
+
+    def measure(*arguments):
+        its = next(measured)
+        if its is None:
+            raise KeyboardInterrupt
+        return its(*arguments)
+
+    monkeypatch.setattr(bench, "measure", measure)
+    file = tmp_path / "bench.json"
+    status, output = run(capsys, *FAST, "--sizes", "16,24,32", "--json", str(file))
+    assert status == 130
+    assert "interrupted" in output.err
+    assert "16" in output.out
+    assert len(json.loads(file.read_text())["rows"]) == 1
+
+
+@pytest.mark.parametrize("how", ["--out-dtype float16", "--precision fp16 --accumulate fp16"])
+def test_sums_beyond_fp16_are_not_wrong(capsys, how):
+    status, output = run(capsys, *FAST, "--sizes", "64", "--dtype", "int8", *how.split())
+    assert status == 0, output.out
+    assert "WRONG" not in output.out
+
+
+def test_one_case_that_there_is_not_leaves_the_others(capsys):
+    arguments = ["--sizes", "16", "--dtype", "float32,float16", "--accumulate", "fp16"]
+    status, output = run(capsys, *FAST, *arguments)
+    assert status == 0
+    assert "not run" in output.out
 
 
 def test_a_log_tells_how_far_it_is(capsys, monkeypatch):

@@ -83,6 +83,14 @@ def test_a_torch_scalar_is_a_factor(ab):
     for value in (2 + 1j, 2 + 0j):
         with pytest.raises(tcgemm.DTypeError, match=r"alpha is tensor.*must be a real number"):
             tcgemm.gemm(*ab, alpha=torch.tensor(value))
+    with pytest.raises(tcgemm.DTypeError, match=r"alpha is tensor.*must be a real number"):
+        tcgemm.gemm(*ab, alpha=torch.tensor([[2.0]]))
+    learned = torch.tensor(2.0, requires_grad=True)
+    for name in ("alpha", "beta"):
+        with pytest.raises(tcgemm.DTypeError, match=f"{name} requires a gradient"):
+            tcgemm.gemm(*ab, **{name: learned})
+    with torch.no_grad():
+        assert (tcgemm.gemm(*ab, alpha=learned, scale_a=3.0) == want).all()
 
 
 @pytest.mark.parametrize("scale", [[2.0], memoryview(b"2")])

@@ -19,11 +19,15 @@ bool is_number(py::handle value) {
            !py::hasattr(value, "__dlpack__") && !py::hasattr(value, "__cuda_array_interface__");
 }
 
-// Complex scalars would lose their imaginary part, NumPy's strings be read as numbers, and what is
-// masked be NaN.
+// Complex scalars would lose their imaginary part, NumPy's strings be read as numbers, what is
+// masked be NaN, and an array of one number is none.
 bool is_scalar_of_no_real_number(py::handle value) {
     if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
     if (is_masked(value)) return true;
+    if (const py::object ndim = py::getattr(value, "ndim", py::none());
+        py::isinstance<py::int_>(ndim) && ndim.cast<py::ssize_t>() > 0) {
+        return true;
+    }
     const py::object dtype = py::getattr(value, "dtype", py::none());
     if (py::getattr(dtype, "is_complex", py::none()).ptr() == Py_True) return true;  // PyTorch's
     const py::object kind = py::getattr(dtype, "kind", py::none());
@@ -31,10 +35,21 @@ bool is_scalar_of_no_real_number(py::handle value) {
            std::string("cSUmMO").find(shown(kind)) != std::string::npos;
 }
 
+// PyTorch's.
+void check_gradient(py::handle value, const char* what) {
+    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return;
+    if (py::getattr(value, "requires_grad", py::none()).ptr() != Py_True) return;
+    if (py::module_::import("torch").attr("is_grad_enabled")().ptr() != Py_True) return;
+    throw DTypeError(std::string(what) +
+                     " requires a gradient, which tcgemm does not compute; pass " + what +
+                     ".detach(), or call tcgemm under torch.no_grad()");
+}
+
 }  // namespace
 
 double scalar_from_python(py::handle value, const char* what) {
     if (!is_scalar_of_no_real_number(value)) {
+        check_gradient(value, what);
         const double number = PyFloat_AsDouble(value.ptr());
         if (number != -1.0 || !PyErr_Occurred()) return number;
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits

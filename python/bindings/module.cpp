@@ -146,24 +146,6 @@ py::dict build_row() {
     return row;
 }
 
-constexpr const char* kReleaseDoc =
-    R"(Give GPU memory that the library keeps for its next products back to the driver.
-
-Parameters
-----------
-device : int, optional
-    The GPU's number. None: GPU 0, if there is one; without a GPU nothing is kept.
-
-Notes
------
-NumPy arrays are staged through such memory, and JAX results and workspaces come out of it. What
-products in flight, arrays and plans use stays theirs.
-
-Raises
-------
-DeviceError
-    There is no such GPU.)";
-
 void release_unused(std::optional<int> device) {
     refuse_after_fork();
     if (cuda_device_count() > 0) {
@@ -266,8 +248,7 @@ PYBIND11_MODULE(_core, module) {
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
-    module.def("release_unused_memory", &release_unused, py::arg("device") = py::none(),
-               kReleaseDoc);
+    module.def("release_unused_memory", &release_unused);
     module.attr("precisions") =
         py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
     module.attr("__version__") = build_info().version;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._api import explain, gemm, matmul, plan
-from ._core import Plan, __version__, release_unused_memory
+from ._core import Plan, __version__
 from ._errors import (
     CudaError,
     DeviceError,
@@ -24,6 +24,7 @@ from ._info import (
     get_include,
     get_library_dir,
     kernels,
+    release_unused_memory,
     supports,
 )
 

@@ -79,8 +79,9 @@ def matmul(
     out_dtype : dtype or str, optional
         float16, bfloat16, float32 or float64; of int8 operands int32, float16, bfloat16 or float32;
         of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
-        that holds both operands; int32 for int8 and float32 for FP8 operands, with a `precision` of
-        floating-point numbers float32 or float64 for both. The accumulator is rounded to it once.
+        that holds both operands; int32 for int8 and float32 for FP8 operands, with scales or a
+        `precision` of floating-point numbers float32 or float64 for both. The accumulator is
+        rounded to it once.
     precision : {"fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64", "int8", "fp8", ...}, optional
         What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
         they hold, so that nothing is lost. "tf32" leaves 11 significant bits of float32. "fp32"

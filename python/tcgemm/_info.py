@@ -176,6 +176,36 @@ def _naturals(values: Any, bits: int) -> tuple[int, ...]:
     return numbers if all(0 <= number < 1 << bits for number in numbers) else ()
 
 
+def release_unused_memory(device: int | None = None) -> None:
+    """Give GPU memory that the library keeps for its next products back to the driver.
+
+    Parameters
+    ----------
+    device : int, optional
+        The GPU's number. None: GPU 0, if there is one; without a GPU nothing is kept.
+
+    Notes
+    -----
+    NumPy arrays are staged through such memory, and JAX results and workspaces come out of it. What
+    products in flight, arrays, plans and CUDA graphs use stays theirs.
+
+    Raises
+    ------
+    InvalidArgument
+        `device` is no number of a GPU.
+    DeviceError
+        There is no such GPU.
+    """
+    if device is not None:
+        number = _naturals((device,), 31)
+        if not number or isinstance(device, bool):
+            raise InvalidArgument(
+                f"device is {device!r}; it must be the number of a GPU, 0 for the first, or None"
+            )
+        (device,) = number
+    _core.release_unused_memory(device)
+
+
 # The compiled module lies beside lib/ and include/, in an editable installation too.
 _PREFIX = Path(_core.__file__).parent
 

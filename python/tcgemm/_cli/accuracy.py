@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from tcgemm._cli.modes import (
     ACCUMULATOR_DTYPE,
     HALF_SUBNORMAL,
     LARGEST_FP8,
+    LARGEST_FP16,
     UNIT_ROUNDOFF,
     Bounds,
     Mode,
@@ -155,10 +157,20 @@ class Reference:
             difference = abs(result - reference)
             if mode.is_exact:  # INT32 wraps: equality modulo 2^32 is promised
                 difference = difference % 2.0**32
+            for outside in _out_of_range(mode, result, reference, absolute):
+                difference[outside] = 0
             addend = None if self._addend is None else abs(self._addend[..., part])
             tally.add(difference, reference, absolute, addend)
             tally.add_relative(abs(result - given) if self._converts else difference, given)
         return tally.result()
+
+
+def _out_of_range(mode: Mode, result: Any, reference: Any, absolute: Any) -> Iterator[Any]:
+    """Elements beyond FP16: results that are Inf as they must be, and sums that promise nothing."""
+    if mode.result_dtype == "float16":
+        yield (abs(reference) > LARGEST_FP16) & (result * reference == math.inf)
+    if mode.accumulate_name == "fp16":
+        yield absolute > LARGEST_FP16
 
 
 def _each(backend: Backend, scales: Any, rows: int, columns: int) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
-import os
 import sys
 from typing import Any
 
@@ -28,7 +26,16 @@ from tcgemm._cli.cases import (
 from tcgemm._cli.measure import measure
 from tcgemm._cli.modes import ACCUMULATOR_DTYPE, ITEM_BYTES, PRECISION_DTYPE
 from tcgemm._cli.operands import Pool
-from tcgemm._cli.report import UsageError, progress, read_results, refuse_beside_from_json
+from tcgemm._cli.report import (
+    UsageError,
+    check_can_write,
+    error,
+    is_stream,
+    progress,
+    read_results,
+    refuse_beside_from_json,
+    write_json,
+)
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 _CPU_RATE = 5e10  # operations a second of a thread, about, in float32
@@ -74,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--no-peers", action="store_true", help="measure only tcgemm")
     where.add_argument("--seconds", type=float, default=1.0, help="to time a row (%(default)s)")
     results = parser.add_argument_group("results")
-    results.add_argument("--json", metavar="FILE", help="write them, row by row as they come")
+    results.add_argument(
+        "--json", metavar="FILE", help="write them, row by row as they come; - for stdout"
+    )
     results.add_argument("--plot", metavar="FILE.png", help="draw speed and ratios (matplotlib)")
     results.add_argument(
         "--from-json",
@@ -88,13 +97,16 @@ def run(arguments: argparse.Namespace) -> int:
         from tcgemm._cli.plot import check_can_plot
 
         check_can_plot(arguments.plot)
+    if arguments.json:
+        check_can_write(arguments.json)
     if arguments.from_json:
         refuse_beside_from_json(arguments, "plot")
         reports = [_read(path) for path in arguments.from_json.split(",")]
     else:
         reports = [_measure_all(arguments)]
-    for report in reports:
-        print_report(report)
+    if arguments.json != "-":
+        for report in reports:
+            print_report(report)
     if arguments.plot:
         if len(reports) == 1:
             from tcgemm._cli.plot import draw_bench
@@ -104,6 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
             from tcgemm._cli.overview import draw_overview
 
             draw_overview(reports, arguments.plot)
+    if any(report.get("interrupted") for report in reports):
+        error("interrupted: the rows that were measured are above")
+        return 130
     rows = [row for report in reports for row in report["rows"]]
     nothing_ran = all("not_run" in row for row in rows)
     return 1 if nothing_ran or any(row.get("kept") is False for row in rows) else 0
@@ -128,12 +143,20 @@ def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
     with progress(len(suite.cases)) as bar, machine.Watch(backend.device) as watch:
         for case in suite.cases:
             bar.step(f"{case.group}, {case.size} {case.layout}")
-            row = measure(pool, case, arguments.seconds, not arguments.no_peers)
+            try:
+                row = measure(pool, case, arguments.seconds, not arguments.no_peers)
+            except KeyboardInterrupt:
+                if not report["rows"]:
+                    raise
+                report["interrupted"] = True
+                break
             report["rows"].append(row)
             report["machine"]["observed"] = watch.summary()
             report["summary"] = summary(report)
-            if arguments.json:
-                _write(report, arguments.json)
+            if arguments.json and not is_stream(arguments.json):
+                write_json(report, arguments.json)
+    if arguments.json and (report.get("interrupted") or is_stream(arguments.json)):
+        write_json(report, arguments.json)
     return report
 
 
@@ -211,17 +234,6 @@ def _settings(backend: Backend, seconds: float) -> dict[str, Any]:
         "cache_bytes": backend.cache_bytes(),
         "tf32": False,
     }
-
-
-def _write(report: dict[str, Any], path: str) -> None:
-    """Whole or not at all: a run that is cut short leaves the rows that it had."""
-    partial = f"{path}.part"
-    try:
-        with open(partial, "w") as file:
-            file.write(json.dumps(report, indent=1) + "\n")
-        os.replace(partial, path)
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     heading("tcgemm demo: D = A B in every mode, checked against FP64")
     print(_where(backends))
     outcomes: list[Outcome] = []
-    failures: list[str] = []
+    failures: dict[str, list[str]] = {}  # whose product failed, by message
     with progress(len(tasks)) as bar:
         for backend, name, mode, shape in tasks:
             bar.step(f"{name}, {backend.name} arrays")
@@ -80,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 outcomes.append(multiply(backend, name, mode, shape))
             except (tcgemm.TcgemmError, RuntimeError, MemoryError) as error:
-                failures.append(f"{name} ({backend.name}): {type(error).__name__}: {error}")
+                whose = failures.setdefault(f"{type(error).__name__}: {error}", [])
+                whose.append(f"{name} ({backend.name})")
     _print(outcomes, backends)
     for backend in backends:
         missing: dict[str, list[str]] = {}
@@ -187,12 +188,13 @@ def _print(outcomes: list[Outcome], backends: list[Backend]) -> None:
         )
 
 
-def _verdict(outcomes: list[Outcome], failures: list[str]) -> int:
+def _verdict(outcomes: list[Outcome], failures: dict[str, list[str]]) -> int:
     broken = [outcome for outcome in outcomes if not outcome.accuracy.kept]
-    for failure in failures:
-        print(f"\nFAILED: {failure}")
+    for message, whose in failures.items():
+        print(f"\nFAILED: {', '.join(dict.fromkeys(whose))}: {message}")
     if broken or failures:
-        print(f"\n{len(broken)} promises broken, {len(failures)} products failed")
+        failed = sum(map(len, failures.values()))
+        print(f"\n{len(broken)} promises broken, {failed} products failed")
         return 1
     print(f"\nall {len(outcomes)} products keep their promise")
     return 0

@@ -21,7 +21,14 @@ from tcgemm._cli.timing import Contender
 _CHECK_ROWS = 64  # at least; accuracy.sample_rows takes more of a tall result
 
 # What this build or this machine does not have: such a row is shown as not run, with the reason.
-_NOT_HERE = (tcgemm.NoKernelError, tcgemm.UnsupportedError, MemoryError)
+# One of several rows may ask for what there is not: the others are measured.
+_NOT_HERE = (
+    tcgemm.NoKernelError,
+    tcgemm.UnsupportedError,
+    tcgemm.InvalidArgument,
+    tcgemm.DTypeError,
+    MemoryError,
+)
 
 Row = dict[str, Any]
 

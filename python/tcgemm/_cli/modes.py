@@ -2,7 +2,7 @@
 
 The promise, componentwise, for R = A B + beta C, exact, of the operands as the mode rounds them:
 
-    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R| + (K + 3) s_acc + s_out
+    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R| + (K + 3 + |beta|) s_acc + s_out
 
 with |A||B| the product of the absolute values, u_acc and u_out the unit roundoffs of the
 accumulator and of D's dtype, s_acc and s_out half their smallest subnormals. `hard` is a proven c,
@@ -45,6 +45,7 @@ HALF_SUBNORMAL = {
     "float8_e4m3fn": 2.0**-10,
     "float8_e5m2": 2.0**-17,
 }
+LARGEST_FP16 = 65504.0
 LARGEST_FP8 = {"float8_e4m3fn": 448.0, "float8_e5m2": 57344.0}
 ITEM_BYTES = {
     "float16": 2,

@@ -319,7 +319,8 @@ def _numpy(backend: Backend, case: Case) -> list[Peer]:
 
     def through(wide: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
         wider = np.matmul(a.astype(wide), b.astype(wide))
-        d[...] = wider if c is None else wider + case.beta * c.astype(wide)
+        with np.errstate(over="ignore"):  # Inf where D's dtype ends, as ours
+            d[...] = wider if c is None else wider + case.beta * c.astype(wide)
         return d
 
     promise = replace(case, precision=None, accumulate=None, determinism=None)

@@ -313,14 +313,16 @@ def _draw_mode(axes: Any, results: Sequence[dict[str, Any]], name: str, title: s
     rounding = UNIT_ROUNDOFF[mode.result_dtype]
     limits = sorted({(r["k"], r["hard"], r["gate"]) for r in results}, key=lambda limit: limit[0])
     lengths = [limit[0] for limit in limits]
+    alone = {"marker": "_", "ms": 40} if len(lengths) == 1 else {}  # one K makes no line
     hard = [(limit[1] + rounding) / unit for limit in limits]
     if mode.accumulate_name == "fast":
-        axes.plot(lengths, hard, "k-.", lw=1, label="limit, not promised")
+        axes.plot(lengths, hard, "k-.", lw=1, label="limit, not promised", **alone)
     else:
-        axes.plot(lengths, hard, "k--", lw=1, label="hard bound")
+        axes.plot(lengths, hard, "k--", lw=1, label="hard bound", **alone)
     if limits[0][2] is not None:
         gates = [(limit[2] + rounding) / unit for limit in limits]
-        axes.plot(lengths, gates, ":", color=_DATA["U(0,1)"], lw=1.5, label="gate for U(0,1)")
+        look = {"color": _DATA["U(0,1)"], "lw": 1.5, **alone}
+        axes.plot(lengths, gates, ":", label="gate for U(0,1)", **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_title(title, fontsize=11, loc="left")

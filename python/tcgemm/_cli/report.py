@@ -7,12 +7,14 @@ import importlib
 import importlib.util
 import json
 import math
+import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
 BAD = "bold red"
@@ -30,6 +32,50 @@ def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None
         if name not in (*others, "from_json") and getattr(arguments, name) != default:
             option = "--" + name.replace("_", "-")
             raise UsageError(f"{option}: --from-json measures nothing; leave out one of the two")
+
+
+def is_stream(path: str) -> bool:
+    """Whether results go there once, at the end: "-", standard output, or what is no file."""
+    target = Path(path)
+    return path == "-" or (target.exists() and not target.is_file())
+
+
+def check_can_write(path: str) -> None:
+    """Before anything is measured."""
+    if path == "-":
+        return
+    target = Path(path).resolve()
+    written = target if target.exists() else target.parent
+    reason = None
+    if target.is_dir():
+        reason = "it is a directory"
+    elif not target.parent.is_dir():
+        reason = "there is no such directory"
+    elif not os.access(written, os.W_OK):
+        reason = "permission denied"
+    if reason is not None:
+        raise UsageError(f"--json {path}: {reason}")
+
+
+def write_json(report: dict[str, Any], path: str) -> None:
+    """A file whole or not at all, links and devices as what they are."""
+    text = json.dumps(report, indent=1) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(path).resolve()
+    partial = target.with_name(target.name + ".part")
+    try:
+        if is_stream(path):
+            target.write_text(text)
+            return
+        try:
+            partial.write_text(text)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
 def read_results(

@@ -138,6 +138,8 @@ def time_calls(backend: Backend, contenders: Sequence[Contender], seconds: float
     def one(index: int, number: int) -> None:
         contender = contenders[index]
         work = contender.calls[number % len(contender.calls)]
+        if not backend.on_gpu:  # threads and caches have been idle while the other's came to rest
+            work()
         backend.synchronize()
         start = time.perf_counter()
         work()

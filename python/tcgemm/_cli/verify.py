@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -22,11 +21,13 @@ from tcgemm._cli.report import (
     BAD,
     Table,
     UsageError,
+    check_can_write,
     fraction,
     heading,
     progress,
     read_results,
     refuse_beside_from_json,
+    write_json,
 )
 
 # A hard bound is proven and holds for any data; the gate is a regression limit for U(0,1).
@@ -77,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
         from tcgemm._cli.plot import check_can_plot
 
         check_can_plot(arguments.plot)
+    if arguments.json:
+        check_can_write(arguments.json)
     if arguments.probe:
         return _probe(arguments)
     if arguments.from_json:
@@ -86,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         report = _verify(arguments)
     if arguments.json:
-        _write(report, arguments.json)
+        write_json(report, arguments.json)
     if arguments.json != "-":
         _print(report)
     if arguments.plot:
@@ -140,7 +143,7 @@ def _probe(arguments: argparse.Namespace) -> int:
             "machine": machine.describe(f"cuda:{gpu['ordinal']}"),
             "probe": probe.describe(found),
         }
-        _write(report, arguments.json)
+        write_json(report, arguments.json)
     return probe.show(found, gpu) if arguments.json != "-" else 0
 
 
@@ -237,18 +240,6 @@ def _draw(rng: np.random.Generator, data: str, shape: tuple[int, int], mode: Mod
     if mode.result_dtype.startswith("float8"):
         return np.where(rng.random(shape) < 1 / shape[-1], largest, 0.0)
     return rng.integers(-largest, largest + 1, shape).astype(np.float64)
-
-
-def _write(report: dict[str, Any], path: str) -> None:
-    text = json.dumps(report, indent=1)
-    if path == "-":
-        print(text)
-        return
-    try:
-        with open(path, "w") as file:
-            file.write(text + "\n")
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}") from None
 
 
 def _print(report: dict[str, Any]) -> None:
