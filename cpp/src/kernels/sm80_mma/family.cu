@@ -3,6 +3,7 @@
 #include <string>
 
 #include "kernels/rejects.hpp"
+#include "kernels/row_modes.cuh"
 #include "kernels/sm80_mma/launch.hpp"
 #include "kernels/sm80_mma/rows.hpp"
 #include "kernels/sm80_mma/strips.hpp"
@@ -20,16 +21,6 @@ constexpr int kBandRows = 1024;  // see launch_tiles()
 constexpr double kSharedKLaunchUs = 0.6, kSharedKReduceUs = 4.5;
 constexpr double kOverlappedLaunchUs = 0.3, kOverlappedReduceUs = 3.3;
 
-template <class Element>
-constexpr DType dtype_of() {
-    if (sizeof(Element) == 8) return DType::f64;
-    if (std::is_same_v<Element, std::int8_t>) return DType::i8;
-    if (std::is_same_v<Element, __half>) return DType::f16;
-    if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
-    if (std::is_same_v<Element, device::E4M3>) return DType::e4m3;
-    if (std::is_same_v<Element, device::E5M2>) return DType::e5m2;
-    return DType::f32;  // rounded to TF32, or in halves
-}
 template <class Row>
 constexpr DType element() {
     return dtype_of<typename Row::ElementA>();
@@ -38,15 +29,6 @@ constexpr DType element() {
 // Of the problem's k.
 template <class Row>
 constexpr int kBlockK = Row::halves ? kHalvesBlock : Row::tile.block_k;
-
-template <class Row>
-constexpr Accumulate accumulate() {
-    if (Row::promoted) return Accumulate::promoted;
-    if (Row::fp8) return Accumulate::fast;
-    if (std::is_same_v<typename Row::Accumulator, double>) return Accumulate::fp64;
-    if (std::is_same_v<typename Row::Accumulator, std::int32_t>) return Accumulate::int32;
-    return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
-}
 
 // Why a row does not multiply what the problem asks for; empty: it does.
 template <class Row>
@@ -63,14 +45,14 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
             return "multiplies FP8 as float16, and rows for FP8 itself give other bits";
         }
         const bool fast_in_fp32 = !Row::fp8 && problem->accumulate == Accumulate::fast;
-        if (accumulate<Row>() != (fast_in_fp32 ? Accumulate::fp32 : problem->accumulate)) {
-            return sums_otherwise(accumulate<Row>());
+        if (accumulate_of<Row>() != (fast_in_fp32 ? Accumulate::fp32 : problem->accumulate)) {
+            return sums_otherwise(accumulate_of<Row>());
         }
     }
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
-    return rejects_mode(problem, Row::fp8 ? problem.compute_dtype() : a, accumulate<Row>(),
+    return rejects_mode(problem, Row::fp8 ? problem.compute_dtype() : a, accumulate_of<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);
 }
 

@@ -5,6 +5,7 @@
 #include "core/runtime.hpp"
 #include "kernels/operand_form.hpp"
 #include "kernels/rejects.hpp"
+#include "kernels/row_modes.cuh"
 #include "kernels/sm90_wgmma/cost_model.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
@@ -12,23 +13,6 @@
 
 namespace tcgemm::sm90_wgmma {
 namespace {
-
-template <class Element>
-constexpr DType dtype_of() {
-    if (std::is_same_v<Element, __half>) return DType::f16;
-    if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;
-    if (std::is_same_v<Element, device::E4M3>) return DType::e4m3;
-    if (std::is_same_v<Element, device::E5M2>) return DType::e5m2;
-    return std::is_same_v<Element, std::int8_t> ? DType::i8 : DType::f32;
-}
-
-template <class Row>
-constexpr Accumulate accumulate() {
-    if (Row::promoted) return Accumulate::promoted;
-    if (std::is_same_v<typename Row::Accumulator, __half>) return Accumulate::fp16;
-    if (std::is_integral_v<typename Row::Accumulator>) return Accumulate::int32;
-    return is_fp8(dtype_of<typename Row::ElementA>()) ? Accumulate::fast : Accumulate::fp32;
-}
 
 // Why a row does not multiply what the problem asks for; empty: it does.
 template <class Row>
@@ -43,10 +27,10 @@ std::string rejects_elements(const ValidProblem& problem) {
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
-    if (problem.batch_invariant() && problem->accumulate != accumulate<Row>()) {
-        return sums_otherwise(accumulate<Row>());
+    if (problem.batch_invariant() && problem->accumulate != accumulate_of<Row>()) {
+        return sums_otherwise(accumulate_of<Row>());
     }
-    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate<Row>(),
+    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate_of<Row>(),
                         Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
