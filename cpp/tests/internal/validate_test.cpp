@@ -298,7 +298,7 @@ TEST(folds_matrices_that_share_b_into_one) {
 
     p.b.batch_stride = {0, 0};
     p.d.batch_stride = p.c.batch_stride = {147, 21};  // a gap behind each matrix
-    CHECK_EQ(ValidProblem::check(p)->m, 21);  // all first rows
+    CHECK_EQ(ValidProblem::check(p)->m, 21);          // all first rows
     p.batch_shape = {1, 7};
     CHECK_EQ(ValidProblem::check(p)->m, 4);
 
