@@ -6,6 +6,7 @@ template void launch<Large<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<Wide<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<Medium<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<Narrow<F32>>(const GemmArgs&, const Schedule&, StreamView);
+template void launch<Tall<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<Small<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<WideSliced<F32>>(const GemmArgs&, const Schedule&, StreamView);
 template void launch<SmallSliced<F32>>(const GemmArgs&, const Schedule&, StreamView);

@@ -237,6 +237,7 @@ constexpr KernelInfo kKernels[] = {
     row<Wide<F32>, 74>("simt_f32_64x128x16"),
     row<Medium<F32>, 69>("simt_f32_64x64x16"),
     row<Narrow<F32>, 66>("simt_f32_32x128x16"),
+    row<Tall<F32>, 66>("simt_f32_128x32x16"),
     row<Small<F32>, 54>("simt_f32_32x32x16"),
     row<WideSliced<F32>, 72>("simt_f32_sliced_k_64x128x16"),
     row<SmallSliced<F32>, 46>("simt_f32_sliced_k_32x32x32"),

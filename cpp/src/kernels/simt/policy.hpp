@@ -127,6 +127,8 @@ using Medium = Policy<Numbers, 64, 64, kIsFloat<Numbers> ? 16 : 8, 8, 4,
 template <class Numbers>
 using Narrow = Policy<Numbers, 32, 128, 16, 4, 8, 4>;
 template <class Numbers>
+using Tall = Policy<Numbers, 128, 32, 16, 8, 4, 4>;
+template <class Numbers>
 using Small = Policy<Numbers, 32, 32, kIsFloat<Numbers> ? 16 : 8, 4, 4,
                      kIsFloat<Numbers>    ? 9
                      : kIsDouble<Numbers> ? 8

@@ -63,11 +63,7 @@ class AsyncOperandLoader : public OperandWalk<Element, kBlock, kBlockK, kThreads
 #pragma unroll
         for (int unit = 0; unit < kElements / kWidth; ++unit, from += step, to += kTileStep) {
             const bool inside = unit * kStepOuter < outer_left_ && unit * kStepK < k_inside;
-            if constexpr (kWidth == 1) {
-                device::ptx::copy_async_or_zeros<sizeof(Element)>(to, from, inside);
-            } else {
-                device::ptx::copy_async_part(to, from, inside ? 16 : 0);
-            }
+            device::ptx::copy_async_or_zeros<kWidth * sizeof(Element)>(to, from, inside);
         }
     }
 

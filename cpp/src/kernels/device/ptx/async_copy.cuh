@@ -64,7 +64,8 @@ __device__ __forceinline__ void copy_async_two_or_zeros(std::uint32_t shared, co
         : "memory");
 }
 
-// 4 or 8 bytes, aligned to as many, or as many zeros. Nothing is read where `valid` is false.
+// 4, 8 or 16 bytes, aligned to as many, through L1, or as many zeros. Nothing is read where `valid`
+// is false.
 template <int kBytes>
 __device__ __forceinline__ void copy_async_or_zeros(std::uint32_t shared, const void* address,
                                                     bool valid) {
