@@ -134,8 +134,8 @@ typedef struct tcgemm_plan tcgemm_plan; /* opaque */
 
 /* Of the library that is loaded: "0.1.0". */
 TCGEMM_API const char* tcgemm_version(void);
-/* What the calling thread's last failed call said; "" before the first. Valid until the next call.
- */
+/* What the calling thread's last failed call said; "" before the first. Valid until the next call
+ * of this thread that fails. */
 TCGEMM_API const char* tcgemm_last_error(void);
 TCGEMM_API const char* tcgemm_status_name(tcgemm_status status);
 
@@ -153,7 +153,11 @@ TCGEMM_API tcgemm_status tcgemm_plan_create(const tcgemm_problem* problem, int d
 TCGEMM_API void tcgemm_plan_destroy(tcgemm_plan* plan);                 /* NULL is fine */
 TCGEMM_API const char* tcgemm_plan_kernel(const tcgemm_plan* plan);     /* lives as the plan */
 TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes */
-/* `stream` is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes
+/* Threads may run one plan at the same time, each with a workspace and a D of its own. c may be NULL
+ * where beta is 0, a and b where alpha or k is 0; c may be d, with the same strides, and nothing
+ * else may overlap d. alpha and beta are rounded to the accumulator's precision; of an int32 result
+ * they must be whole numbers of at most 2^31 in magnitude.
+ * `stream` is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes
  * aligned to 256, or NULL with 0 bytes: then it is taken from the library's pool. A problem with
  * scales is refused: see tcgemm_plan_run_scaled(). */
 TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,

@@ -226,8 +226,9 @@ Choice select(const ValidProblem& problem, const DeviceProperties& device, const
         if (best.kernel && best.kernel->needs.halves()) {
             const Choice other = fallback_of(best, problem, device);
             const bool never_fits = problem->k < halves::kMinNonzeros;
+            // To a family further down, which may pack: a fallback does not.
             if (!is_forced && (never_fits || other.schedule.cost_us <= best.schedule.cost_us)) {
-                return other;
+                continue;
             }
             best.fallback = other.kernel;
             best.fallback_schedule = other.schedule;

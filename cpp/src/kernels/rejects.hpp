@@ -8,10 +8,15 @@
 
 namespace tcgemm {
 
-// Whether sums made as `has` says keep the promise of `asked`: those in FP32 are better than fast.
-inline bool keeps(Accumulate has, Accumulate asked) {
-    const bool in_fp32 = has == Accumulate::fp32 || has == Accumulate::promoted;
-    return has == asked || (asked == Accumulate::fast && in_fp32);
+// Whether sums made as `has` says keep the promise of what the problem asks for: those in FP32 are
+// better than fast, and where K is no longer than a partial sum as good as promoted. (But for the
+// sign of 0: bits that M chooses are not for batch-invariant products.)
+inline bool keeps(Accumulate has, const ValidProblem& problem) {
+    const Accumulate asked = problem->accumulate;
+    if (has == asked) return true;
+    if (asked == Accumulate::fast) return has == Accumulate::fp32 || has == Accumulate::promoted;
+    return asked == Accumulate::promoted && has == Accumulate::fp32 && problem->k <= kPromotedK &&
+           !problem.batch_invariant();
 }
 
 // What a kernel says that needs a newer device.
@@ -46,7 +51,7 @@ inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
         return std::string("multiplies ") + name(multiplies) + ", the problem asks for " +
                name(problem.compute_dtype());
     }
-    if (!keeps(accumulates, problem->accumulate)) {
+    if (!keeps(accumulates, problem)) {
         return std::string("accumulates in ") + name(accumulates) + ", the problem asks for " +
                name(problem->accumulate);
     }

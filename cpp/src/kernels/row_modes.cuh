@@ -12,7 +12,7 @@ namespace tcgemm {
 // Of elements in memory; float is rounded to TF32, or in halves.
 template <class Element>
 constexpr DType dtype_of() {
-    if (std::is_same_v<Element, double>) return DType::f64;
+    if (sizeof(Element) == 8) return DType::f64;  // at any address, too
     if (std::is_same_v<Element, std::int8_t>) return DType::i8;
     if (std::is_same_v<Element, __half>) return DType::f16;
     if (std::is_same_v<Element, __nv_bfloat16>) return DType::bf16;

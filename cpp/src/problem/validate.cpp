@@ -1,5 +1,8 @@
 // The only validation: what it lets through, every later step trusts.
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -244,29 +247,61 @@ void set_strides_of_single_rows_and_columns(Operand& operand, int64_t rows, int6
     if (rows <= 1) operand.row_stride = operand.col_stride == 1 ? std::max<int64_t>(cols, 1) : 1;
 }
 
+bool share_b(const GemmProblem& p, int dim) {
+    return p.b.batch_stride[dim] == 0 && p.scale_b.batch_stride[dim] == 0;
+}
+bool any_shares_a(const GemmProblem& p) {
+    bool any = false;
+    for (int dim = 0; dim < p.batch_rank; ++dim) {
+        any = any || (p.batch_shape[dim] > 1 && p.a.batch_stride[dim] == 0 &&
+                      p.scale_a.batch_stride[dim] == 0 && !share_b(p, dim));
+    }
+    return any;
+}
+
+// Calls change(dims) for the shape of the batch and for each operand's and scale's strides.
+template <class Change>
+void change_batch(GemmProblem& p, const Change& change) {
+    change(p.batch_shape);
+    for (Operand* o : {&p.a, &p.b, &p.c, &p.d}) change(o->batch_stride);
+    for (Scale* scale : {&p.scale_a, &p.scale_b}) change(scale->batch_stride);
+}
+
+// The order of batch dimensions is nobody's: those that share B come last, where they may go on as
+// rows, and the matrices of D one behind the other.
+void sort_batch_dimensions(GemmProblem& p) {
+    std::array<int, kMaxBatchDims> order;
+    std::iota(order.begin(), order.end(), 0);
+    const auto key = [&](int dim) {
+        return std::pair(!share_b(p, dim), std::abs(p.d.batch_stride[dim]));
+    };
+    std::stable_sort(order.begin(), order.begin() + p.batch_rank,
+                     [&](int one, int other) { return key(one) > key(other); });
+    change_batch(p, [&](BatchDims& dims) {
+        const BatchDims given = dims;
+        for (int dim = 0; dim < p.batch_rank; ++dim) dims[dim] = given[order[dim]];
+    });
+}
+
 void merge_batch_dimensions(GemmProblem& p) {
-    BatchDims* const strides[] = {&p.a.batch_stride,       &p.b.batch_stride,
-                                  &p.c.batch_stride,       &p.d.batch_stride,
-                                  &p.scale_a.batch_stride, &p.scale_b.batch_stride};
     int rank = 0;
     for (int dim = 0; dim < p.batch_rank; ++dim) {
-        if (p.batch_shape[dim] == 1) continue;
+        const int64_t extent = p.batch_shape[dim];
+        if (extent == 1) continue;
         bool merges = rank > 0;
-        for (const BatchDims* stride : strides) {
+        change_batch(p, [&](const BatchDims& strides) {
             int64_t walked = 0;  // an overflow means: not the same stride
-            merges = merges &&
-                     !__builtin_mul_overflow((*stride)[dim], p.batch_shape[dim], &walked) &&
-                     (*stride)[rank - 1] == walked;
-        }
+            merges = merges && (&strides == &p.batch_shape ||
+                                (!__builtin_mul_overflow(strides[dim], extent, &walked) &&
+                                 strides[rank - 1] == walked));
+        });
         const int to = merges ? rank - 1 : rank++;
-        p.batch_shape[to] = (merges ? p.batch_shape[to] : 1) * p.batch_shape[dim];
-        for (BatchDims* stride : strides) (*stride)[to] = (*stride)[dim];
+        const int64_t merged = (merges ? p.batch_shape[to] : 1) * extent;
+        change_batch(p, [&](BatchDims& dims) { dims[to] = dims[dim]; });
+        p.batch_shape[to] = merged;
     }
     p.batch_rank = rank;
-    for (int dim = rank; dim < kMaxBatchDims; ++dim) {
-        p.batch_shape[dim] = 0;
-        for (BatchDims* stride : strides) (*stride)[dim] = 0;
-    }
+    change_batch(p, [&](BatchDims& dims) { std::fill(dims.begin() + rank, dims.end(), 0); });
 }
 
 // Whether the scales of `m` rows go on as those of the next matrix in batch dimension `dim`.
@@ -283,10 +318,6 @@ bool scales_continue(const Scale& scale, int64_t m, int dim) {
 }
 
 constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
-
-bool share_b(const GemmProblem& p, int dim) {
-    return p.b.batch_stride[dim] == 0 && p.scale_b.batch_stride[dim] == 0;
-}
 
 // Matrices that share B and follow each other row by row are one matrix: better tiles, and B is
 // loaded once.
@@ -321,26 +352,28 @@ void fold_batch_into_rows(GemmProblem& p) {
 // often as a matrix had rows.
 void swap_rows_and_batch(GemmProblem& p) {
     constexpr int64_t kTileRows = 128;
-    if (p.batch_rank == 0 || p.m == 0) return;
-    const int dim = p.batch_rank - 1;
-    const int64_t rows = p.m, matrices = p.batch_shape[dim];
-    const bool fills_tiles = rows < kTileRows && matrices <= kMaxRows &&
-                             2 * rows * ((matrices + kTileRows - 1) / kTileRows) <= matrices;
     Scale& scale = p.scale_a;
-    const bool may_swap = share_b(p, dim) && scale.kind != ScaleKind::block_128x128 &&
-                          (scale.kind != ScaleKind::tensor || scale.batch_stride[dim] == 0) &&
-                          p.a.col_stride == 1 && p.c.col_stride == 1 && p.d.col_stride == 1;
-    if (!fills_tiles || !may_swap) return;
-    // Rows become the outermost dimension, so that the one before `dim` may go on as rows.
-    const auto to_front = [dim](BatchDims& dims) {
-        std::rotate(dims.begin(), dims.begin() + dim, dims.begin() + dim + 1);
-    };
-    for (Operand* o : {&p.a, &p.c, &p.d}) std::swap(o->row_stride, o->batch_stride[dim]);
-    if (scale.kind != ScaleKind::tensor) std::swap(scale.outer_stride, scale.batch_stride[dim]);
-    std::swap(p.m, p.batch_shape[dim]);
-    for (Operand* o : {&p.a, &p.b, &p.c, &p.d}) to_front(o->batch_stride);
-    for (Scale* its : {&p.scale_a, &p.scale_b}) to_front(its->batch_stride);
-    to_front(p.batch_shape);
+    if (p.m == 0 || p.m >= kTileRows || scale.kind == ScaleKind::block_128x128 ||
+        p.a.col_stride != 1 || p.c.col_stride != 1 || p.d.col_stride != 1) {
+        return;
+    }
+    int best = -1;  // the dimension with most matrices
+    for (int dim = 0; dim < p.batch_rank; ++dim) {
+        const int64_t matrices = p.batch_shape[dim];
+        const bool fills_tiles =
+            matrices <= kMaxRows && 2 * p.m * ((matrices + kTileRows - 1) / kTileRows) <= matrices;
+        const bool may_swap =
+            share_b(p, dim) && (scale.kind != ScaleKind::tensor || scale.batch_stride[dim] == 0);
+        if (fills_tiles && may_swap && (best < 0 || matrices > p.batch_shape[best])) best = dim;
+    }
+    if (best < 0) return;
+    for (Operand* o : {&p.a, &p.c, &p.d}) std::swap(o->row_stride, o->batch_stride[best]);
+    if (scale.kind != ScaleKind::tensor) std::swap(scale.outer_stride, scale.batch_stride[best]);
+    std::swap(p.m, p.batch_shape[best]);
+    // Rows become the outermost dimension, so that others may go on as the new ones.
+    change_batch(p, [best](BatchDims& dims) {
+        std::rotate(dims.begin(), dims.begin() + best, dims.begin() + best + 1);
+    });
 }
 
 }  // namespace
@@ -403,13 +436,16 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     }
     check_no_self_overlap(p);
 
-    if (p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) {
+    // A column is a row, too, and matrices that share A share B then.
+    const bool is_column = p.n == 1 && p.m > 1 && p.d.row_stride == 1 && any_shares_a(p);
+    if ((p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) || is_column) {
         valid.turn();
     }
     set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
     set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
     set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
     set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+    sort_batch_dimensions(p);
     merge_batch_dimensions(p);
     fold_batch_into_rows(p);
     swap_rows_and_batch(p);

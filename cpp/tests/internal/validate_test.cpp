@@ -349,6 +349,47 @@ TEST(few_rows_of_many_matrices_that_share_b_change_places_with_them) {
     CHECK_EQ(ValidProblem::check(p)->m, 2);
 }
 
+// w @ x for many vectors x is x @ w^T.
+TEST(columns_that_share_a_are_rows_that_share_b) {
+    GemmProblem p = row_major(8, 1, 6);
+    p.batch_rank = 1;
+    p.batch_shape = {10};
+    p.b.row_stride = p.b.col_stride = 1;
+    p.b.batch_stride = {6};
+    p.c.row_stride = p.d.row_stride = 1;
+    p.c.batch_stride = p.d.batch_stride = {8};
+    const ValidProblem all = ValidProblem::check(p);
+    CHECK_EQ(all->m, 10);
+    CHECK_EQ(all->n, 8);
+    CHECK_EQ(all.batch_count(), 1);
+    CHECK_EQ(all->a.row_stride, 6);
+    CHECK_EQ(all->b.col_stride, 6);
+    CHECK_EQ(all->d.row_stride, 8);
+    CHECK_EQ(all.as_given().n, 1);
+    p.a.batch_stride = {48};
+    CHECK_EQ(ValidProblem::check(p)->m, 8);
+}
+
+// x of 64 x 32 x 8 rows by 32 matrices w; and A and D in another order than the batch is given in.
+TEST(the_order_of_batch_dimensions_does_not_matter) {
+    GemmProblem p = row_major(8, 5, 6);
+    p.batch_rank = 2;
+    p.batch_shape = {64, 32};
+    p.a.batch_stride = {32 * 48, 48};
+    p.b.batch_stride = {0, 30};
+    p.c.batch_stride = p.d.batch_stride = {32 * 40, 40};
+    const ValidProblem all = ValidProblem::check(p);
+    CHECK_EQ(all->m, 64);
+    CHECK_EQ(all.batch_count(), 8 * 32);
+
+    p.b.batch_stride = {0, 0};
+    p.a.batch_stride = {48, 64 * 48};
+    p.c.batch_stride = p.d.batch_stride = {40, 64 * 40};
+    const ValidProblem one = ValidProblem::check(p);
+    CHECK_EQ(one->m, 8 * 64 * 32);
+    CHECK_EQ(one.batch_count(), 1);
+}
+
 TEST(sets_the_strides_of_single_rows_and_columns) {
     GemmProblem p = row_major(1, 5, 6);
     p.a.row_stride = kHuge;  // never walked

@@ -27,7 +27,9 @@ std::string rejects_elements(const ValidProblem& problem) {
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
-    if (problem.batch_invariant() && problem->accumulate != accumulate_of<Row>()) {
+    // Scales of blocks have one kind of rows.
+    if (problem.batch_invariant() && !problem.has_block_scales() &&
+        problem->accumulate != accumulate_of<Row>()) {
         return sums_otherwise(accumulate_of<Row>());
     }
     return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate_of<Row>(),
