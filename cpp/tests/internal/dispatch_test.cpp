@@ -267,8 +267,10 @@ TEST(batches_of_small_matrices_have_kernels_of_their_own) {
     for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {
         const DeviceProperties card = gpu(major, minor);
         if (!runs_on(build_info().architectures, card.cc())) continue;
-        const auto is_whole_k = [&](std::int64_t size, DType dtype, std::int64_t count) {
+        const auto is_whole_k = [&](std::int64_t size, DType dtype, std::int64_t count,
+                                    Accumulate accumulate = Accumulate::automatic) {
             GemmProblem problem = square(size, dtype);
+            problem.accumulate = accumulate;
             problem.batch_rank = 1;
             problem.batch_shape[0] = count;
             for (Operand* const operand : {&problem.a, &problem.b, &problem.c, &problem.d}) {
@@ -281,6 +283,8 @@ TEST(batches_of_small_matrices_have_kernels_of_their_own) {
             CHECK(is_whole_k(8, dtype, 10'000));
             CHECK(is_whole_k(16, dtype, 10'000));
             CHECK(!is_whole_k(256, dtype, 100));
+            if (dtype == DType::f64) continue;
+            CHECK(is_whole_k(16, dtype, 10'000, Accumulate::promoted));  // one partial sum
         }
         CHECK(is_whole_k(31, DType::f16, 4096));
     }
