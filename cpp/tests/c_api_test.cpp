@@ -132,6 +132,10 @@ TEST(speaks_of_itself) {
     CHECK_EQ(std::string(tcgemm_version()), TCGEMM_VERSION);
     CHECK_EQ(std::string(tcgemm_status_name(TCGEMM_NO_KERNEL)), "no kernel");
     CHECK(tcgemm_device_count() >= 0);
+    for (int device = 0; device < tcgemm_device_count(); ++device) {
+        CHECK_EQ(tcgemm_release_unused_memory(device), TCGEMM_OK);
+    }
+    CHECK_EQ(tcgemm_release_unused_memory(63), TCGEMM_DEVICE_ERROR);
 }
 
 }  // namespace

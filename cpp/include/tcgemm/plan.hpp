@@ -38,8 +38,8 @@ struct GemmScalars {
     double beta = 0.0;
 };
 
-// Immutable: threads may run one plan at a time as they like, each run with a workspace and a D of
-// its own.
+// Immutable: several threads may run the same plan at the same time, each run with a workspace and
+// a D of its own.
 class TCGEMM_API Plan {
    public:
     // Checks the problem and chooses a kernel. Throws InvalidArgument (modes, scales) or its kinds

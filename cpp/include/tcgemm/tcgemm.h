@@ -147,19 +147,22 @@ TCGEMM_API void tcgemm_problem_init(tcgemm_problem* problem, int64_t m, int64_t 
 /* CUDA devices that can be used; 0 where there is none. */
 TCGEMM_API int tcgemm_device_count(void);
 
+/* Returns memory that the library keeps for its next products on a CUDA device to the driver. */
+TCGEMM_API tcgemm_status tcgemm_release_unused_memory(int device);
+
 /* device: TCGEMM_CPU or a CUDA ordinal. *plan is set only on TCGEMM_OK. */
 TCGEMM_API tcgemm_status tcgemm_plan_create(const tcgemm_problem* problem, int device,
                                             tcgemm_plan** plan);
 TCGEMM_API void tcgemm_plan_destroy(tcgemm_plan* plan);                 /* NULL is fine */
 TCGEMM_API const char* tcgemm_plan_kernel(const tcgemm_plan* plan);     /* lives as the plan */
 TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes */
-/* Threads may run one plan at the same time, each with a workspace and a D of its own. c may be NULL
- * where beta is 0, a and b where alpha or k is 0; c may be d, with the same strides, and nothing
- * else may overlap d. alpha and beta are rounded to the accumulator's precision; of an int32 result
- * they must be whole numbers of at most 2^31 in magnitude.
- * `stream` is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes
- * aligned to 256, or NULL with 0 bytes: then it is taken from the library's pool. A problem with
- * scales is refused: see tcgemm_plan_run_scaled(). */
+/* Several threads may run the same plan at the same time, each run with a workspace and a D of its
+ * own. c may be NULL where beta is 0, a and b where alpha or k is 0; c may be d, with the same
+ * strides, and nothing else may overlap d. alpha and beta are rounded to the accumulator's
+ * precision; of an int32 result they must be whole numbers of at most 2^31 in magnitude. `stream`
+ * is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes aligned to
+ * 256, or NULL with 0 bytes: then it is taken from the library's pool. A problem with scales is
+ * refused: see tcgemm_plan_run_scaled(). */
 TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,
                                          const void* c, void* d, double alpha, double beta,
                                          void* stream, void* workspace, size_t workspace_bytes);
