@@ -319,31 +319,33 @@ bool scales_continue(const Scale& scale, int64_t m, int dim) {
 
 constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
 
-// Matrices that share B and follow each other row by row are one matrix: better tiles, and B is
-// loaded once.
+// Whether the matrices of batch dimension `dim` share B and follow each other row by row.
+bool continues_as_rows(const GemmProblem& p, int dim) {
+    const auto continues = [&](const Operand& o) {
+        int64_t walked = 0;  // an overflow means: no
+        return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
+                            o.batch_stride[dim] == walked);
+    };
+    return p.m <= kMaxRows / p.batch_shape[dim] && share_b(p, dim) && continues(p.a) &&
+           continues(p.c) && continues(p.d) && scales_continue(p.scale_a, p.m, dim);
+}
+
+// Such matrices are one: better tiles, and B is loaded once.
 void fold_batch_into_rows(GemmProblem& p) {
-    while (p.batch_rank > 0 && p.m <= kMaxRows / p.batch_shape[p.batch_rank - 1]) {
-        const int dim = p.batch_rank - 1;
-        const auto continues = [&](const Operand& o) {
-            int64_t walked = 0;  // an overflow means: no
-            return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
-                                o.batch_stride[dim] == walked);
-        };
-        if (!share_b(p, dim) || !continues(p.a) || !continues(p.c) || !continues(p.d) ||
-            !scales_continue(p.scale_a, p.m, dim)) {
-            return;
+    for (int dim = p.batch_rank - 1; dim >= 0; --dim) {
+        if (!continues_as_rows(p, dim)) continue;
+        if (p.m == 1) {
+            for (Operand* o : {&p.a, &p.c, &p.d}) o->row_stride = o->batch_stride[dim];
+            if (p.scale_a.kind != ScaleKind::tensor) {
+                p.scale_a.outer_stride = p.scale_a.batch_stride[dim];
+            }
         }
-        for (Operand* o : {&p.a, &p.c, &p.d}) {
-            if (p.m == 1) o->row_stride = o->batch_stride[dim];
-            o->batch_stride[dim] = 0;
-        }
-        if (p.m == 1 && p.scale_a.kind != ScaleKind::tensor) {
-            p.scale_a.outer_stride = p.scale_a.batch_stride[dim];
-        }
-        p.scale_a.batch_stride[dim] = 0;
         p.m *= p.batch_shape[dim];
-        p.batch_shape[dim] = 0;
-        p.batch_rank = dim;
+        change_batch(p, [&](BatchDims& dims) {
+            std::copy(dims.begin() + dim + 1, dims.begin() + p.batch_rank, dims.begin() + dim);
+            dims[p.batch_rank - 1] = 0;
+        });
+        dim = --p.batch_rank;  // all are asked again, of more rows
     }
 }
 

@@ -388,6 +388,16 @@ TEST(the_order_of_batch_dimensions_does_not_matter) {
     const ValidProblem one = ValidProblem::check(p);
     CHECK_EQ(one->m, 8 * 64 * 32);
     CHECK_EQ(one.batch_count(), 1);
+
+    // Rows go on in the dimension that D's matrices are further apart in.
+    p.batch_shape = {8, 8};  // z, x of arrays [x, row, z, column]
+    p.a.row_stride = 8 * 6;
+    p.c.row_stride = p.d.row_stride = 8 * 5;
+    p.a.batch_stride = {6, 8 * 48};
+    p.c.batch_stride = p.d.batch_stride = {5, 8 * 40};
+    const ValidProblem rows = ValidProblem::check(p);
+    CHECK_EQ(rows->m, 64);
+    CHECK_EQ(rows.batch_count(), 8);
 }
 
 TEST(sets_the_strides_of_single_rows_and_columns) {

@@ -157,11 +157,12 @@ class Reference:
             difference = abs(result - reference)
             if mode.is_exact:  # INT32 wraps: equality modulo 2^32 is promised
                 difference = difference % 2.0**32
+            unrounded = abs(result - given) if self._converts else difference
             for outside in _out_of_range(mode, result, reference, absolute):
-                difference[outside] = 0
+                difference[outside] = unrounded[outside] = 0
             addend = None if self._addend is None else abs(self._addend[..., part])
             tally.add(difference, reference, absolute, addend)
-            tally.add_relative(abs(result - given) if self._converts else difference, given)
+            tally.add_relative(unrounded, given)
         return tally.result()
 
 

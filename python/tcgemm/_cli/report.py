@@ -44,14 +44,13 @@ def check_can_write(path: str) -> None:
     """Before anything is measured."""
     if path == "-":
         return
-    target = Path(path).resolve()
-    written = target if target.exists() else target.parent
+    target = Path(path)
     reason = None
     if target.is_dir():
         reason = "it is a directory"
-    elif not target.parent.is_dir():
+    elif not target.exists() and not target.resolve().parent.is_dir():
         reason = "there is no such directory"
-    elif not os.access(written, os.W_OK):
+    elif not os.access(target if target.exists() else target.resolve().parent, os.W_OK):
         reason = "permission denied"
     if reason is not None:
         raise UsageError(f"--json {path}: {reason}")
@@ -63,17 +62,17 @@ def write_json(report: dict[str, Any], path: str) -> None:
     if path == "-":
         sys.stdout.write(text)
         return
-    target = Path(path).resolve()
-    partial = target.with_name(target.name + ".part")
     try:
-        if is_stream(path):
-            target.write_text(text)
-            return
-        try:
-            partial.write_text(text)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        if not is_stream(path):
+            target = Path(path).resolve()
+            partial = target.with_name(target.name + ".part")
+            try:
+                partial.write_text(text)
+                partial.replace(target)
+                return
+            except OSError:  # the directory takes no other file
+                partial.unlink(missing_ok=True)
+        Path(path).write_text(text)
     except OSError as error:
         raise UsageError(f"--json {path}: {error.strerror}") from None
 

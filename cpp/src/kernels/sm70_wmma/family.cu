@@ -48,6 +48,9 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         !reason.empty()) {
         return reason;
     }
+    if (problem->accumulate == Accumulate::promoted) {  // 3 K u32, however short K is
+        return "truncates sums more often than promoted ones may be";
+    }
     if (problem.batch_invariant() && !Row::is_int8 && Row::tile.block_k != kInvariantBlockK) {
         return "sums K in blocks of " + std::to_string(Row::tile.block_k) +
                ", the batch-invariant rows in blocks of " + std::to_string(kInvariantBlockK);
