@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +18,15 @@ from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import Case
 from tcgemm._cli.measure import forced_family, forced_kernel, measure
 from tcgemm._cli.operands import Pool
-from tcgemm._cli.report import Table, digits, duration, fraction, rate
+from tcgemm._cli.report import (
+    Table,
+    UsageError,
+    digits,
+    duration,
+    fraction,
+    rate,
+    write_json,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +89,24 @@ def test_results_go_through_links_and_to_devices(tmp_path, capsys):
         assert status == 2
         assert "it is a directory" in output.err
     assert sorted(tmp_path.iterdir()) == [fifo, file, link]
+
+
+@pytest.mark.parametrize(("number", "keeps"), [(errno.ENOSPC, True), (errno.EACCES, False)])
+def test_a_file_that_cannot_be_replaced(tmp_path, monkeypatch, number, keeps):
+    """A full disk leaves what was there; a directory that takes no other file has it rewritten."""
+    file, write = tmp_path / "bench.json", Path.write_text
+    file.write_text("before")
+
+    def write_text(path, text):
+        if path.suffix == ".part":
+            raise OSError(number, "refused")
+        return write(path, text)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    with pytest.raises(UsageError, match="refused") if keeps else contextlib.nullcontext():
+        write_json({}, str(file))
+    assert (file.read_text() == "before") == keeps
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_run_that_is_interrupted_shows_its_rows(tmp_path, capsys, monkeypatch):

@@ -157,6 +157,8 @@ bool requires_gradient(py::handle array) {
     return torch_members().requires_grad.of(array).ptr() == Py_True;
 }
 
+}  // namespace
+
 // Of `out` always: what is written to it has no gradient.
 void check_gradient(py::handle array, const char* operand) {
     if (!requires_gradient(array)) return;
@@ -171,6 +173,8 @@ void check_gradient(py::handle array, const char* operand) {
                          ".detach(), or call tcgemm under torch.no_grad()");
     }
 }
+
+namespace {
 
 void check_negative_bit(py::handle array, const char* operand) {
     if (torch_members().is_neg.of(array).ptr() == Py_True) {

@@ -45,6 +45,9 @@ using DlpackStream = std::optional<std::intptr_t>;
 ImportedArray import_array(py::handle array, TypeInfo& type, const char* operand, Device device,
                            DlpackStream stream);
 
+// Throws DTypeError where a PyTorch tensor has a gradient that would be lost.
+void check_gradient(py::handle tensor, const char* operand);
+
 // Tells PyTorch that the elements of a tensor have changed: backward() then refuses to use them as
 // what they were. Tensors of inference mode have no versions.
 void note_written(py::handle tensor);

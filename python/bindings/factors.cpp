@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/floating_point.hpp"
+#include "dlpack.hpp"
 #include "errors.hpp"
 #include "frameworks.hpp"
 #include "tcgemm/error.hpp"
@@ -11,10 +12,15 @@
 namespace tcgemm::python {
 namespace {
 
+// What every call has, as a rule: nothing is asked of it.
+bool is_pythons(py::handle value) {
+    return PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr());
+}
+
 // What has a value of its own. An array has memory, which is read when the kernel runs, and what
 // has a length is none, or one that Operands tells how to pass.
 bool is_number(py::handle value) {
-    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return true;
+    if (is_pythons(value)) return true;
     return PyNumber_Check(value.ptr()) && !py::hasattr(value, "__len__") &&
            !py::hasattr(value, "__dlpack__") && !py::hasattr(value, "__cuda_array_interface__");
 }
@@ -22,7 +28,7 @@ bool is_number(py::handle value) {
 // Complex scalars would lose their imaginary part, NumPy's strings be read as numbers, what is
 // masked be NaN, and an array of one number is none.
 bool is_scalar_of_no_real_number(py::handle value) {
-    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return false;
+    if (is_pythons(value)) return false;
     if (is_masked(value)) return true;
     if (const py::object ndim = py::getattr(value, "ndim", py::none());
         py::isinstance<py::int_>(ndim) && ndim.cast<py::ssize_t>() > 0) {
@@ -35,21 +41,14 @@ bool is_scalar_of_no_real_number(py::handle value) {
            std::string("cSUmMO").find(shown(kind)) != std::string::npos;
 }
 
-// PyTorch's.
-void check_gradient(py::handle value, const char* what) {
-    if (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr())) return;
-    if (py::getattr(value, "requires_grad", py::none()).ptr() != Py_True) return;
-    if (py::module_::import("torch").attr("is_grad_enabled")().ptr() != Py_True) return;
-    throw DTypeError(std::string(what) +
-                     " requires a gradient, which tcgemm does not compute; pass " + what +
-                     ".detach(), or call tcgemm under torch.no_grad()");
-}
-
 }  // namespace
 
 double scalar_from_python(py::handle value, const char* what) {
     if (!is_scalar_of_no_real_number(value)) {
-        check_gradient(value, what);
+        if (!is_pythons(value) &&
+            py::getattr(value, "requires_grad", py::none()).ptr() == Py_True) {  // PyTorch's
+            check_gradient(value, what);
+        }
         const double number = PyFloat_AsDouble(value.ptr());
         if (number != -1.0 || !PyErr_Occurred()) return number;
         if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import importlib.util
 import json
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
 BAD = "bold red"
+# The directory takes no file beside this one, or not in its place: it is written as it is.
+_NO_OTHER_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
 _RULE_WIDTH = 100
 _LINE_SECONDS = 10.0  # between lines of progress in a log
 
@@ -70,8 +73,10 @@ def write_json(report: dict[str, Any], path: str) -> None:
                 partial.write_text(text)
                 partial.replace(target)
                 return
-            except OSError:  # the directory takes no other file
+            except OSError as error:
                 partial.unlink(missing_ok=True)
+                if error.errno not in _NO_OTHER_FILE:
+                    raise
         Path(path).write_text(text)
     except OSError as error:
         raise UsageError(f"--json {path}: {error.strerror}") from None
