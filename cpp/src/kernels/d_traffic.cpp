@@ -30,8 +30,11 @@ double stored_bytes(const ValidProblem& problem, std::int64_t rows, std::int64_t
     const std::int64_t line = has_rows ? problem->n : problem->m;
     const std::int64_t parts = divide_up(line, has_rows ? columns : rows);
     const double beyond_l2 = std::max(bytes - static_cast<double>(device.l2_bytes) / 2, 0.0);
+    // Whole lines that follow each other go out as one.
+    const bool follow = parts == 1 && step == line * item;
+    const double together = follow ? static_cast<double>(has_rows ? rows : columns) : 1;
     return bytes + beyond_l2 * amid * kAmidSectorsBytes * static_cast<double>(parts) /
-                       static_cast<double>(line * item);
+                       (static_cast<double>(line * item) * together);
 }
 
 bool walks_along_rows(const GemmArgs& args) {

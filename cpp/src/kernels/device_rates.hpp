@@ -18,6 +18,12 @@ inline double clock_mhz(const DeviceProperties& device) {
     return device.clock_khz > 0 ? device.clock_khz / 1e3 : 1500;
 }
 
+// FP64 multiply-adds of an SM in a clock, on its CUDA cores.
+inline double fp64_lanes(int cc) {
+    if (cc == 70 || cc == 80) return 32;
+    return cc >= 90 && cc < 120 ? 64 : 2;
+}
+
 // Of two times that overlap: where they are alike, neither hides all of the other.
 inline double overlapped(double one, double other) {
     return std::sqrt(std::hypot(one * one, other * other));

@@ -247,16 +247,24 @@ void set_strides_of_single_rows_and_columns(Operand& operand, int64_t rows, int6
     if (rows <= 1) operand.row_stride = operand.col_stride == 1 ? std::max<int64_t>(cols, 1) : 1;
 }
 
+void set_all_strides(GemmProblem& p) {
+    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
+    set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
+    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
+    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+}
+
 bool share_b(const GemmProblem& p, int dim) {
     return p.b.batch_stride[dim] == 0 && p.scale_b.batch_stride[dim] == 0;
 }
-bool any_shares_a(const GemmProblem& p) {
-    bool any = false;
+bool share_a_alone(const GemmProblem& p, int dim) {
+    return p.a.batch_stride[dim] == 0 && p.scale_a.batch_stride[dim] == 0 && !share_b(p, dim);
+}
+bool any(const GemmProblem& p, bool (*share)(const GemmProblem& p, int dim)) {
     for (int dim = 0; dim < p.batch_rank; ++dim) {
-        any = any || (p.batch_shape[dim] > 1 && p.a.batch_stride[dim] == 0 &&
-                      p.scale_a.batch_stride[dim] == 0 && !share_b(p, dim));
+        if (p.batch_shape[dim] > 1 && share(p, dim)) return true;
     }
-    return any;
+    return false;
 }
 
 // Calls change(dims) for the shape of the batch and for each operand's and scale's strides.
@@ -438,23 +446,18 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     }
     check_no_self_overlap(p);
 
-    // A column is a row, too, and matrices that share A share B then.
-    const bool is_column = p.n == 1 && p.m > 1 && p.d.row_stride == 1 && any_shares_a(p);
-    if ((p.d.col_stride != 1 && p.n > 1 && (p.d.row_stride == 1 || p.m == 1)) || is_column) {
-        valid.turn();
-    }
-    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
-    set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
-    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
-    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+    // A column is a row, too, and matrices that share A share B then. Rows that share B stay rows.
+    const bool lies_across =
+        p.d.col_stride != 1 && (p.m > 1 ? p.d.row_stride == 1 : !any(p, share_b));
+    if (p.n > 1 ? lies_across : p.m > 1 && any(p, share_a_alone)) valid.turn();
+    set_all_strides(p);
     sort_batch_dimensions(p);
     merge_batch_dimensions(p);
     fold_batch_into_rows(p);
     swap_rows_and_batch(p);
     fold_batch_into_rows(p);
-    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
-    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
-    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
+    if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) valid.turn();  // a single column is a row
+    set_all_strides(p);
     valid.batch_count_ = 1;
     for (int dim = 0; dim < p.batch_rank; ++dim) valid.batch_count_ *= p.batch_shape[dim];
     return valid;

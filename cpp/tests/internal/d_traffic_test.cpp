@@ -56,6 +56,15 @@ TEST(lines_amid_sectors_cost_more_the_more_parts_they_are_stored_in) {
     CHECK_EQ(bytes(lines, 8, 8192), bytes(lines, 8, 4096));
 }
 
+TEST(whole_lines_that_follow_each_other_are_stored_as_one) {
+    const Lines lines = {100000, 49, 49};
+    const double all = 100000 * 49 * 2.0;
+    CHECK_EQ(bytes(lines, 64, 64) - all, (bytes(lines, 32, 64) - all) / 2);
+    CHECK(bytes(lines, 32, 64) < bytes({100000, 49, 51}, 32, 64));
+    CHECK(bytes(lines, 32, 64) < bytes(lines, 32, 32));  // in two parts
+    CHECK_EQ(bytes({100000, 49, 49, true}, 64, 32), bytes(lines, 32, 64));
+}
+
 TEST(of_columns_that_are_contiguous_the_rows_of_a_tile_count) {
     const Lines lines = {1000, 4095, 4095, true};
     CHECK_EQ(bytes(lines, 256, 32), bytes({1000, 4095, 4095}, 32, 256));

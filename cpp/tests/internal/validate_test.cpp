@@ -350,6 +350,21 @@ TEST(few_rows_of_many_matrices_that_share_b_change_places_with_them) {
 }
 
 // w @ x for many vectors x is x @ w^T.
+TEST(a_single_column_is_a_row) {
+    GemmProblem p = row_major(8, 1, 6);
+    p.b.row_stride = p.b.col_stride = 1;
+    p.c.row_stride = p.d.row_stride = 1;
+    const ValidProblem row = ValidProblem::check(p);
+    CHECK(row.transposed());
+    CHECK_EQ(row->m, 1);
+    CHECK_EQ(row->n, 8);
+    CHECK_EQ(row->b.row_stride, 1);
+    CHECK_EQ(row->b.col_stride, 6);
+    CHECK_EQ(row->d.col_stride, 1);
+    p.d.row_stride = p.c.row_stride = 3;  // not next to each other either way
+    CHECK(!ValidProblem::check(p).transposed());
+}
+
 TEST(columns_that_share_a_are_rows_that_share_b) {
     GemmProblem p = row_major(8, 1, 6);
     p.batch_rank = 1;
@@ -366,8 +381,9 @@ TEST(columns_that_share_a_are_rows_that_share_b) {
     CHECK_EQ(all->b.col_stride, 6);
     CHECK_EQ(all->d.row_stride, 8);
     CHECK_EQ(all.as_given().n, 1);
-    p.a.batch_stride = {48};
-    CHECK_EQ(ValidProblem::check(p)->m, 8);
+    p.a.batch_stride = {48};  // a row each
+    CHECK_EQ(ValidProblem::check(p)->m, 1);
+    CHECK_EQ(ValidProblem::check(p)->n, 8);
 }
 
 // x of 64 x 32 x 8 rows by 32 matrices w; and A and D in another order than the batch is given in.

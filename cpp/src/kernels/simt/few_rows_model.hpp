@@ -32,12 +32,6 @@ inline constexpr double kAddUs = 1.6;     // of parts of K, in the same launch
 inline constexpr double kAlongM = 1.2;
 inline constexpr double kFewRowsBlockUs[2] = {0.95, 1.5};  // first loads and last sums: 1 row, more
 
-// FP64 multiply-adds of an SM in a clock.
-inline double fp64_lanes(int cc) {
-    if (cc == 70 || cc == 80) return 32;
-    return cc >= 90 && cc < 120 ? 64 : 2;
-}
-
 inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem,
                           const DeviceProperties& device, int splits) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -65,8 +59,11 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy_us =
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
-    const double bytes = (m + n) * k * kernel.element_bytes + m * n * size_of(problem->d.dtype);
-    const double memory_us = bytes * batch / memory_rate(device);
+    const double lines =
+        m * distinct_matrices(*problem, problem->a) + n * distinct_matrices(*problem, problem->b);
+    const double bytes =
+        lines * k * kernel.element_bytes + m * n * batch * size_of(problem->d.dtype);
+    const double memory_us = bytes / memory_rate(device);
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (splits > 1) {
         const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;

@@ -23,9 +23,10 @@ inline constexpr double kShortKSetUs = 1.0;     // of blocks at work at once, fo
 // of L1; eight rows of D, element by element, where lanes have neighbours and where not.
 inline constexpr double kShortKStepCycles = 7.9, kShortKLineCycles = 0.4;
 inline constexpr double kElementStoreCycles = 248, kFarStoreCycles = 775;
-// Where lanes lie in different sectors of L2, it takes so many in a microsecond; of those of B that
-// L1 has no room for, this share of the elements is read again.
-inline constexpr double kSectorsPerUs = 69e3, kL1Bytes = 200 << 10, kReadAgain = 0.22;
+// Where lanes lie in different sectors of L2, it takes so many in a microsecond; where L1 has no
+// room for the lines of B, this share of the elements is read again, of whole lines of a column.
+// Columns that lie multiples of 64 bytes apart find half of that room.
+inline constexpr double kSectorsPerUs = 69e3, kL1Bytes = 200 << 10, kReadAgain = 0.3;
 
 // What the model knows of a row; see ShortK.
 struct ShortKCost {
@@ -57,7 +58,7 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
     constexpr auto kLineBytes = static_cast<double>(runtime::kLineBytes);
     const double b_step = static_cast<double>(std::abs(b.col_stride)) * item;
     const double lines = kernel.thread_cols * std::clamp(32 * b_step / kLineBytes, 1.0, 32.0);
-    const double fma_per_cycle = item == 8 ? 2 : 4;  // instructions
+    const double fma_per_cycle = item == 8 ? fp64_lanes(device.cc()) / 32 : 4;  // instructions
     const double fma_cycles = (rows > 4 ? 8 : 4) * kernel.thread_cols / fma_per_cycle;
     const double k_cycles =
         fma_cycles + kShortKStepCycles + (vectors ? 1 : lines * kShortKLineCycles);
@@ -84,11 +85,16 @@ inline double short_k_us(const ShortKCost& kernel, const ValidProblem& problem,
         const bool whole = problem->m % together == 0 && is_aligned(d.col_stride, together);
         const double stores = m * n * batch / (whole ? std::min(together, 16 / d_item) : 1);
         const double d_step = static_cast<double>(std::abs(d.col_stride)) * d_item;
-        sectors = stores * sector_share(d_step * (vectors ? kernel.thread_cols : 1));
+        // Of whole columns that follow each other what fills a sector comes at about the same time.
+        const bool follow = d.row_stride == 1 && d.col_stride == problem->m && m <= kernel.rows;
+        sectors = follow ? m * n * batch * d_item / kSectorBytes
+                         : stores * sector_share(d_step * (vectors ? kernel.thread_cols : 1));
     }
     const double resident_cols = std::min<double>(on_sm, kernel.resident) * cols;
-    if (b_step > item && resident_cols * std::min(b_step, kLineBytes) > kL1Bytes) {
-        sectors += kReadAgain * ceil_div(m, kernel.rows) * n * k * batch * sector_share(b_step);
+    const double room = std::fmod(b_step, 64) == 0 ? kL1Bytes / 2 : kL1Bytes;
+    if (b_step > item && resident_cols * std::min(b_step, kLineBytes) > room) {
+        sectors += kReadAgain * ceil_div(m, kernel.rows) * n * k * batch *
+                   std::min(b_step / kLineBytes, 1.0);
     }
     const double bytes =
         (m + n) * k * item * batch + stored_bytes(problem, kernel.rows, block_cols, device);
