@@ -1,6 +1,7 @@
 """float32 operands in halves: which operands fit, what computes the others, and that it is decided
 anew in each run."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -205,6 +206,33 @@ def test_operands_of_any_strides_give_the_same_bits(halves):
         for names in (("a",), ("b",), ("a", "b")):
             got = halves.check(FP32, a, b, layouts=dict.fromkeys(names, layout))
             assert (got.bits == expected).all(), (layout, names)
+
+
+OTHER_DTYPES = (
+    ("float32", "bfloat16"),
+    ("float16", "float32"),
+    ("bfloat16", "float16"),
+    ("float64", "float64"),
+)
+
+
+@pytest.mark.parametrize("of", OTHER_DTYPES, ids="-".join)
+@pytest.mark.parametrize("misfit", [False, True])
+def test_operands_of_other_dtypes_are_converted_before(halves, of, misfit):
+    """For the fallback, too: the bits are those of the same numbers in float32. (Which kernel that
+    is depends on how they lie.)"""
+    a, b = operands(7)
+    if misfit:
+        a[3, 4] = np.inf
+    a, b = (round_to(x, name) for x, name in zip((a, b), of, strict=True))
+    mode = dataclasses.replace(FP32, precision="fp32")
+    expected = halves.check(mode, a.astype(np.float32), b.astype(np.float32)).bits
+    for layout in (Layout(), Layout("col"), Layout(pad=1, offset=1), Layout(step=2)):
+        got = halves.check(mode, a, b, layouts={"a": layout, "b": layout})
+        assert (misfit and layout != Layout()) or (got.bits == expected).all(), layout
+    batch = np.stack([a, a[::-1]])  # and one B for all
+    expected = halves.prepare(mode, batch.astype(np.float32), b.astype(np.float32)).execute()
+    assert (bits_of(halves.prepare(mode, batch, b).execute()) == bits_of(expected)).all()
 
 
 def test_a_fallback_reads_operands_of_any_strides_where_they_lie(halves, rng):

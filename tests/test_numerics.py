@@ -2,7 +2,21 @@
 
 import numpy as np
 import pytest
-from harness import COL, MODES, ROW, SIXTEEN_BIT_FAMILIES, Lab, Layout, data, round_to, wide
+import tcgemm
+from harness import (
+    COL,
+    FP8_IN_FP32,
+    FP8_IN_FP32_K,
+    MODES,
+    ROW,
+    SIXTEEN_BIT_FAMILIES,
+    Lab,
+    Layout,
+    data,
+    families,
+    round_to,
+    wide,
+)
 
 ROOM = Layout(pad=8)  # rows that keep their alignment, with gaps
 
@@ -78,6 +92,25 @@ def test_n04_positive_longk(lab, mode, rng, k):
     lab.check(mode, a, b, out_dtype=mode.sum_output, expect="gate")
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("family", FP8_IN_FP32)
+def test_n04_fp8_in_fp32_to_its_longest_k(family, rng, monkeypatch):
+    """FP32 sums, which are not promoted, keep the promise of FP8; a longer K is refused."""
+    if family not in families.runnable():
+        pytest.skip(f"no {family} on this machine")
+    monkeypatch.setenv("TCGEMM_FORCE_FAMILY", family)
+    lab = Lab(tcgemm, family)
+    for name in FP8_IN_FP32[family]:
+        mode = MODES[name]
+        a, b = data.positive(rng, mode, (13, FP8_IN_FP32_K), (FP8_IN_FP32_K, 9))
+        lab.check(mode, a, b, out_dtype=mode.sum_output, expect="gate")
+        with pytest.raises(tcgemm.NoKernelError, match="asks for promoted"):
+            lab.prepare(mode, a, b, determinism="batch_invariant")
+        longer = [np.concatenate([x, x], axis=axis) for x, axis in ((a, 1), (b, 0))]
+        with pytest.raises(tcgemm.NoKernelError, match="asks for promoted"):
+            lab.prepare(mode, *longer)
+
+
 def test_n05_signed_random(lab, mode, rng):
     size = 512
     a, b = data.signed(rng, mode, (size, size), (size, size))
@@ -111,8 +144,8 @@ def test_n05_every_data_set_at_every_k(lab, mode, rng, name):
 
 
 def simt_error(lab, monkeypatch, a, b):
-    """Of D = A B in FP32 itself, relative to |A||B|: on CUDA cores, or the host's. One chain of K:
-    in how many parts K is split, which makes it more accurate, is a matter of speed."""
+    """Of D = A B in FP32 itself, relative to |A||B|: on CUDA cores, or the host's. In the parts
+    of K that N and K choose: more of them make it more accurate, and are a matter of speed."""
     rival = Lab(lab.library, "simt" if lab.on_gpu else "host", record=False)
     monkeypatch.setenv("TCGEMM_FORCE_FAMILY", rival.family)
     try:

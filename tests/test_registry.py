@@ -19,6 +19,7 @@ from harness import (
     in_halves,
     round_to,
     scaled,
+    takes,
 )
 
 
@@ -44,7 +45,7 @@ def refuses(lab, mode, out_dtype):
 def test_each_family_takes_what_is_written_and_refuses_the_rest(lab):
     for mode in MODES.values():
         for out in mode.outputs:
-            if mode.name in FAMILY_MODES[lab.family]:
+            if takes(lab.family, mode):
                 run = lab.prepare(mode, *operands(mode), out_dtype=out)  # fails where none is found
                 assert run.plan.family == lab.family
             else:
@@ -118,9 +119,7 @@ def test_the_first_family_that_takes_a_product_computes_it(mode, monkeypatch):
         candidates = [
             f for f in FAMILY_MODES if f in families.runnable() and (f != "host") == on_gpu
         ]
-        expected = next(
-            f for f in candidates if mode.name in FAMILY_MODES[f] and not in_halves(f, mode)
-        )
+        expected = next(f for f in candidates if takes(f, mode) and not in_halves(f, mode))
         rng = np.random.default_rng(6)
         k, n = (304, 136) if mode.name == "tf32" else (300, 130)
         a, b = data.signed(rng, mode, (257, k), (k, n))
@@ -160,7 +159,7 @@ def test_explain_agrees_with_the_table(monkeypatch):
             a, b = (lab.place(x).array for x in operands(mode))
             verdicts = tcgemm.explain(a, b, precision=mode.precision, accumulate=mode.accumulate)
             accepted = {v["family"] for v in verdicts if not v["reason"]}
-            assert (family in accepted) == (mode.name in FAMILY_MODES[family]), (family, mode.name)
+            assert (family in accepted) == takes(family, mode), (family, mode.name)
             for verdict in verdicts:
                 if verdict["family"] not in accepted:
                     assert len(verdict["reason"]) > 10, verdict
@@ -216,7 +215,7 @@ def test_e06_support_table_of_cards_that_are_not_here(capability):
             for family in FAMILY_MODES
             if family in architectures
             and family != "host"
-            and (family in scaling[key] if key in scaling else modes[key] in FAMILY_MODES[family])
+            and (family in scaling[key] if key in scaling else takes(family, MODES[modes[key]]))
             and families.runs_on(architectures[family], capability)
             and capability >= LEAST_CAPABILITY.get((family, modes.get(key, key[1])), (0, 0))
             and (

@@ -92,8 +92,8 @@ def matmul(
         What the products are summed in. Default: FP32 for fp16, bf16, tf32 and fp32, FP64 for fp64,
         INT32 for int8, promoted for FP8. "promoted" adds FP32 sums of at most 128 products to a
         second FP32 accumulator: slower, and an error that hardly grows with K. "fp16" goes with
-        precision fp16 only, "fast" with FP8: the accumulator of the tensor cores as it is, of fewer
-        bits than FP32.
+        precision fp16 only, and allows FP16 sums where they are the faster ones. "fast" goes with
+        FP8: the accumulator of the tensor cores as it is, of fewer bits than FP32.
     determinism : {"run_to_run", "batch_invariant"}
         "run_to_run": the same build, device model and problem give the same bits, on any stream or
         thread. "batch_invariant": besides, a row of the result depends on the values of that row of

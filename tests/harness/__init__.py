@@ -6,6 +6,8 @@ from .formats import FORMATS, bits_of, round_to, wide
 from .layout import COL, ROW, Layout
 from .modes import (
     FAMILY_MODES,
+    FP8_IN_FP32,
+    FP8_IN_FP32_K,
     FP8_MODES,
     HALVES_MODES,
     HALVES_PAY,
@@ -16,12 +18,15 @@ from .modes import (
     SIXTEEN_BIT_FAMILIES,
     Mode,
     in_halves,
+    takes,
 )
 
 __all__ = [
     "COL",
     "FAMILY_MODES",
     "FORMATS",
+    "FP8_IN_FP32",
+    "FP8_IN_FP32_K",
     "FP8_MODES",
     "HALVES_MODES",
     "HALVES_PAY",
@@ -47,5 +52,6 @@ __all__ = [
     "oracle",
     "round_to",
     "scaled",
+    "takes",
     "wide",
 ]

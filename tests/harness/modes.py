@@ -202,9 +202,10 @@ _SIXTEEN_BIT_MODES = (
     "fp32_as_fp16_promoted",
     "fp32_as_bf16_promoted",
 )
-# float32 operands in halves: such a family computes a product where it is the faster one, unless
-# operands turn out on the device not to fit; then its fallback does. None is batch-invariant.
-HALVES_MODES = dict.fromkeys(("sm90_wgmma", "sm80_mma"), ("fp32", "fp32_promoted"))
+# float32 operands, or what is converted to that, in halves: such a family computes a product where
+# it is the faster one, unless operands turn out on the device not to fit; then its fallback does.
+# None is batch-invariant.
+HALVES_MODES = dict.fromkeys(("sm90_wgmma", "sm80_mma"), ("fp32", "fp32_promoted", "fp64_as_fp32"))
 # Cards that are known to multiply halves fast enough for that to pay, by compute capability.
 HALVES_PAY = {"sm90_wgmma": ((9, 0),), "sm80_mma": ((8, 0),)}
 FP8_MODES = ("fp8_e4m3", "fp8_e5m2", "fp8_e4m3_fast")
@@ -231,6 +232,17 @@ SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # has it for int8 only.
 SCALING_FAMILIES = ("sm90_wgmma", "sm80_mma", "simt", "host")
 INT8_SCALING_FAMILIES = ("sm70_wmma", *SCALING_FAMILIES)
+
+
+# And what a family takes besides, up to this K and where it is not batch-invariant: sums in FP32
+# keep the promise of FP8 so far.
+FP8_IN_FP32 = {"sm70_wmma": ("fp8_e4m3", "fp8_e5m2")}
+FP8_IN_FP32_K = 65536
+
+
+def takes(family: str, mode: Mode) -> bool:
+    """Whether a family computes a product that is not long."""
+    return mode.name in (*FAMILY_MODES[family], *FP8_IN_FP32.get(family, ()))
 
 
 def in_halves(family: str, mode: Mode) -> bool:

@@ -55,6 +55,10 @@ struct PackStep {
     bool needed = false;
     pack::Task task;
     std::size_t workspace_offset = 0;
+
+    MatrixView result(const Operand& operand) const {
+        return needed ? task.target.view : matrix_view(operand);
+    }
 };
 
 // `order`: what the kernel needs; `packed_order`: where the operand is packed anyway.
@@ -171,20 +175,18 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     schedule = choice.schedule;
 
     const GemmProblem& p = *valid;
-    if (!kernel->needs.halves()) {
-        const OperandNeeds& needs = kernel->needs;
-        const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
-        bool k_major_a = schedule.packs_a_k_major, k_major_b = schedule.packs_b_k_major;
-        if (schedule.transposed) std::swap(k_major_a, k_major_b);
-        const pack::Order order_a =
-            k_major_a ? pack::Order::row : order_of_a(needs, schedule.transposed);
-        const pack::Order order_b =
-            k_major_b ? pack::Order::col : order_of_b(needs, schedule.transposed);
-        pack_a = plan_packing(valid, p.a, p.m, p.k, needs, order_a,
-                              k_major ? pack::Order::row : order_a);
-        pack_b = plan_packing(valid, p.b, p.k, p.n, needs, order_b,
-                              k_major ? pack::Order::col : order_b);
-    }
+    const OperandNeeds needs = packed_needs(kernel->needs);
+    const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
+    bool k_major_a = schedule.packs_a_k_major, k_major_b = schedule.packs_b_k_major;
+    if (schedule.transposed) std::swap(k_major_a, k_major_b);
+    const pack::Order order_a =
+        k_major_a ? pack::Order::row : order_of_a(needs, schedule.transposed);
+    const pack::Order order_b =
+        k_major_b ? pack::Order::col : order_of_b(needs, schedule.transposed);
+    pack_a =
+        plan_packing(valid, p.a, p.m, p.k, needs, order_a, k_major ? pack::Order::row : order_a);
+    pack_b =
+        plan_packing(valid, p.b, p.k, p.n, needs, order_b, k_major ? pack::Order::col : order_b);
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;
         workspace_bytes += static_cast<std::size_t>(
@@ -196,8 +198,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     if (kernel->needs.halves() && p.k > 0) {
         const BatchShape batch = batch_shape(p, valid.batch_count());
         const int block = kernel->needs.halves_block;
-        halves.a = pack::halves_task(matrix_view(p.a), false, p.m, p.k, block, batch);
-        halves.b = pack::halves_task(matrix_view(p.b), true, p.n, p.k, block, batch);
+        halves.a = pack::halves_task(pack_a.result(p.a), false, p.m, p.k, block, batch);
+        halves.b = pack::halves_task(pack_b.result(p.b), true, p.n, p.k, block, batch);
         halves.a_offset = reserve(halves.a.target.bytes);
         halves.b_offset = reserve(halves.b.target.bytes);
         halves.a_exponents_offset = reserve(pack::exponents_bytes(halves.a));
@@ -339,7 +341,7 @@ void Plan::Impl::pack(GemmArgs& args, char* workspace, StreamView stream) const 
     pack::launch(tasks, count, stream);
 }
 
-// The same into halves, and lets `args` run where the operands fit them.
+// Then into halves, and lets `args` run where the operands fit them.
 void Plan::Impl::pack_halves(GemmArgs& args, char* workspace, StreamView stream) const {
     const auto placed = [&](const pack::HalvesTask& task, const MatrixView& source,
                             std::size_t offset, std::size_t exponents_offset) {
@@ -408,6 +410,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     const DeviceGuard guard(plan.device);
     char* const base = static_cast<char*>(workspace);
     args.workspace = base + plan.kernel_workspace_offset;
+    if (reads_ab) plan.pack(args, base, stream);
     if (reads_ab && plan.halves.fallback != nullptr) {
         GemmArgs otherwise = args;
         plan.pack_halves(args, base, stream);
@@ -417,7 +420,6 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
         plan.halves.fallback->launch(otherwise, plan.halves.fallback_schedule, stream);
         return;
     }
-    if (reads_ab) plan.pack(args, base, stream);
     plan.kernel->launch(args, plan.schedule, stream);
 }
 
@@ -450,7 +452,7 @@ std::string Plan::describe() const {
     text += "operands   A " + strides(given.a) + ", B " + strides(given.b) + ", D " +
             strides(given.d) + "\n";
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
-            (plan.valid.batch_invariant() ? ", batch_invariant" : "") +
+            (given.determinism == Determinism::batch_invariant ? ", batch_invariant" : "") +
             (epilogue() == Epilogue::linear ? "" : std::string(", epilogue ") + name(epilogue())) +
             (plan.valid.transposed() != plan.schedule.transposed ? ", as D^T = B^T A^T" : "") +
             "\n";
@@ -464,12 +466,6 @@ std::string Plan::describe() const {
     text += "device     " + properties(plan.device).name + "\n";
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) +
             (plan.schedule.splits_rest ? " of the tiles behind the last whole wave" : "") + "\n";
-    if (plan.halves.fallback != nullptr) {
-        text += "pack       A and B, each float32 number as two float16\n";
-        text += std::string("fallback   ") + plan.halves.fallback->name + ", split-K " +
-                std::to_string(plan.halves.fallback_schedule.split_k) +
-                ", where numbers do not fit: decided on the device\n";
-    }
     const auto packing = [&](const char* operand, const PackStep& step) {
         if (!step.needed) return;
         const MatrixView& target = step.task.target.view;
@@ -480,6 +476,12 @@ std::string Plan::describe() const {
     };
     packing(plan.valid.transposed() ? "B" : "A", plan.pack_a);
     packing(plan.valid.transposed() ? "A" : "B", plan.pack_b);
+    if (plan.halves.fallback != nullptr) {
+        text += "pack       A and B, each float32 number as two float16\n";
+        text += std::string("fallback   ") + plan.halves.fallback->name + ", split-K " +
+                std::to_string(plan.halves.fallback_schedule.split_k) +
+                ", where numbers do not fit: decided on the device\n";
+    }
     text += "workspace  " + std::to_string(plan.workspace_bytes) + " bytes";
     return text;
 }

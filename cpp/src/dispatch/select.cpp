@@ -89,11 +89,15 @@ class Reasons {
 bool is_any(const KernelInfo&) { return true; }
 bool competes(const KernelInfo& kernel) { return kernel.competes; }
 
-// Whether a kernel takes A and B where they lie, also those that do not fit halves: nothing is
-// packed for a fallback.
-bool takes_as_given(const KernelInfo& kernel, const ValidProblem& problem) {
+// Whether a kernel takes A and B as halves are made of them, also those that do not fit: where they
+// lie, or converted to float32. Nothing else is packed for a fallback.
+bool takes_float32(const KernelInfo& kernel, const ValidProblem& problem) {
     const OperandNeeds& needs = kernel.needs;
-    return !needs.halves() && !packs_a(problem, needs) && !packs_b(problem, needs);
+    const auto takes = [](const Operand& operand, bool packs, bool k_major) {
+        return operand.dtype == DType::f32 ? !packs : !k_major;
+    };
+    return !needs.halves() && takes(problem->a, packs_a(problem, needs), needs.k_major_a) &&
+           takes(problem->b, packs_b(problem, needs), needs.k_major_b);
 }
 
 // The row of least cost that accepts, of those that `is_meant`; kernel is null where none does.
@@ -136,9 +140,7 @@ Choice fallback_of(const Choice& choice, const ValidProblem& problem,
     for (const RegisteredFamily* entry = choice.family + 1;
          entry != families.data() + families.size(); ++entry) {
         Reasons reasons;
-        const auto takes = [&](const KernelInfo& kernel) {
-            return takes_as_given(kernel, problem);
-        };
+        const auto takes = [&](const KernelInfo& kernel) { return takes_float32(kernel, problem); };
         const Choice found = best_of(*entry, problem, device, {}, takes, reasons);
         if (found.kernel) return found;
     }

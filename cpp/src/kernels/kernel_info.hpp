@@ -40,10 +40,10 @@ struct OperandNeeds {
     // Neighbours along K are neighbours in memory: of the kernel's A unit column stride, of its B
     // unit row stride. Where it computes D^T (Schedule::transposed), the problem's B is its A.
     bool k_major_a = false, k_major_b = false;
-    // Not 0: float32 operands come in halves (halves.hpp), in blocks of so many k. Not all fit: the
-    // plan has a fallback ready, the kernel of a later family, and both find out on the device
-    // which of them is wanted. Selection takes such a kernel only where it costs less than that
-    // one; its cost includes the packing.
+    // Not 0: operands come as float32 in halves (halves.hpp), in blocks of so many k; what is not
+    // float32 is converted before. Not all fit: the plan has a fallback ready, the kernel of a
+    // later family, and both find out on the device which of them is wanted. Selection takes such a
+    // kernel only where it costs less than that one; its cost includes the packing.
     int halves_block = 0;
     constexpr bool halves() const { return halves_block != 0; }
 };
@@ -56,6 +56,7 @@ inline DType operand_dtype(const OperandNeeds& needs, const ValidProblem& proble
 
 struct Schedule {
     int split_k = 1;
+    int part_step = 0;  // k that parts hold whole, where more than a k-block
     std::size_t workspace_bytes = 0;
     double cost_us = 0;        // the family's cost model, packing included, to compare rows
     bool in_cluster = false;   // the parts of K are the blocks of a cluster: no workspace

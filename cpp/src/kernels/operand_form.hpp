@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/runtime.hpp"
+#include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "pack/pack.hpp"
 #include "problem/valid_problem.hpp"
@@ -76,6 +77,26 @@ inline bool packs_a(const ValidProblem& problem, const OperandNeeds& needs) {
 }
 inline bool packs_b(const ValidProblem& problem, const OperandNeeds& needs) {
     return is_packed(problem, problem->b, problem->k, problem->n, needs, order_of_b(needs, false));
+}
+
+// What a plan packs operands for, with pack::launch: halves are made of float32 with any strides.
+constexpr OperandNeeds packed_needs(const OperandNeeds& needs) {
+    return needs.halves() ? OperandNeeds{} : needs;
+}
+
+// Of that pass: operands are read and written once.
+inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
+                         const OperandNeeds& kernel_needs) {
+    const OperandNeeds needs = packed_needs(kernel_needs);
+    double bytes = 0;
+    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
+        bytes += static_cast<double>(rows) * static_cast<double>(cols) *
+                 distinct_matrices(*problem, operand) *
+                 (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
+    };
+    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k);
+    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n);
+    return packing_pass_us(bytes, device);
 }
 
 }  // namespace tcgemm

@@ -8,15 +8,24 @@
 
 namespace tcgemm {
 
+// The longest K of which sums in FP32 keep what promoted ones promise (docs/numerics.md).
+inline std::int64_t longest_as_promoted(Precision precision) {
+    if (is_fp8(precision)) return 65536;            // 3 K 2^-24 are 1.2e-2 of 1.7e-2
+    if (precision == Precision::fp32) return 1024;  // 2 sqrt K 2^-24 are 64 2^-24
+    return 256;                                     // so are (0.2 K + 8) 2^-24
+}
+
 // Whether sums made as `has` says keep the promise of what the problem asks for: those in FP32 are
-// better than fast, and where K is no longer than a partial sum as good as promoted. (But for the
-// sign of 0: bits that M chooses are not for batch-invariant products.)
-inline bool keeps(Accumulate has, const ValidProblem& problem) {
+// better than fast and than FP16's, and where K is short as good as promoted. (But for the sign of
+// 0: bits that M chooses are not for batch-invariant products.)
+inline bool keeps(Accumulate has, const ValidProblem& problem, const DeviceProperties& device) {
     const Accumulate asked = problem->accumulate;
     if (has == asked) return true;
     if (asked == Accumulate::fast) return has == Accumulate::fp32 || has == Accumulate::promoted;
-    return asked == Accumulate::promoted && has == Accumulate::fp32 && problem->k <= kPromotedK &&
-           !problem.batch_invariant();
+    if (has != Accumulate::fp32 || problem.batch_invariant()) return false;
+    // Elsewhere FP16 sums may be twice as fast, which the cost models do not know.
+    if (asked == Accumulate::fp16) return device.cc() == 80 || device.cc() == 90;
+    return asked == Accumulate::promoted && problem->k <= longest_as_promoted(problem->precision);
 }
 
 // What a kernel says that needs a newer device.
@@ -45,13 +54,14 @@ inline std::string rejects_k_blocks(const ValidProblem& problem, int block_k, in
 // can't compute the problem; empty: it can. FP8 operands may come as float16, which holds them: a
 // kernel that takes them as they are says so in its needs (OperandNeeds::fp8), and asks
 // problem->precision besides. So does one that multiplies float32 by halves, or rounded to TF32.
-inline std::string rejects_mode(const ValidProblem& problem, DType multiplies,
-                                Accumulate accumulates, Epilogue epilogue = Epilogue::linear) {
+inline std::string rejects_mode(const ValidProblem& problem, const DeviceProperties& device,
+                                DType multiplies, Accumulate accumulates,
+                                Epilogue epilogue = Epilogue::linear) {
     if (problem.compute_dtype() != multiplies) {
         return std::string("multiplies ") + name(multiplies) + ", the problem asks for " +
                name(problem.compute_dtype());
     }
-    if (!keeps(accumulates, problem)) {
+    if (!keeps(accumulates, problem, device)) {
         return std::string("accumulates in ") + name(accumulates) + ", the problem asks for " +
                name(problem->accumulate);
     }
@@ -92,9 +102,9 @@ inline bool is_fp8_of(const ValidProblem& problem, DType a, DType b) {
 
 // As rejects_mode(), of a kernel that takes float32 operands in halves (halves.hpp), whose sums
 // keep what FP32 promises, promoted or not.
-inline std::string rejects_halves_mode(const ValidProblem& problem) {
-    if (problem->a.dtype != DType::f32 || problem->b.dtype != DType::f32 ||
-        problem->precision != Precision::fp32) {
+inline std::string rejects_halves_mode(const ValidProblem& problem,
+                                       const DeviceProperties& device) {
+    if (problem->precision != Precision::fp32) {
         return multiplies_others(problem, "float32", "float32 in halves");
     }
     if (problem.batch_invariant()) {
@@ -102,7 +112,8 @@ inline std::string rejects_halves_mode(const ValidProblem& problem) {
                "of A decide on that; with determinism batch_invariant none may";
     }
     const bool is_promoted = problem->accumulate == Accumulate::promoted;
-    return rejects_mode(problem, DType::f32, is_promoted ? Accumulate::promoted : Accumulate::fp32);
+    return rejects_mode(problem, device, DType::f32,
+                        is_promoted ? Accumulate::promoted : Accumulate::fp32);
 }
 
 }  // namespace tcgemm

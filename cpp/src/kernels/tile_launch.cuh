@@ -27,7 +27,7 @@ void launch_tiles(const GemmArgs& args, const Schedule& schedule, StreamView str
         divide_up(args.m, tile.block_m), divide_up(args.n, tile.block_n),
         args.batch.count * schedule.split_k, walks_along_rows(args) ? 1 : band_rows / tile.block_m);
     launch_split(
-        args, schedule.split_k, tile.block_k, sum_dtype(operand), stream, Row::name,
+        args, schedule, tile.block_k, sum_dtype(operand), stream, Row::name,
         [&](const GemmArgs& what, const KRange& split) { launch(what, scheduler, split, stream); });
 }
 

@@ -60,22 +60,6 @@ inline double l2_rate(int cc) {
     return cc < 80 ? 18 : 15;
 }
 
-// Of the pass before a kernel with these needs: operands are read and written once. Halves have a
-// cost of their own (RowCost).
-inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
-                         const OperandNeeds& needs) {
-    if (needs.halves()) return 0;
-    double bytes = 0;
-    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
-        bytes += static_cast<double>(rows) * static_cast<double>(cols) *
-                 distinct_matrices(*problem, operand) *
-                 (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
-    };
-    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k);
-    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n);
-    return packing_pass_us(bytes, device);
-}
-
 inline double cost_us(const RowCost& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
@@ -119,13 +103,16 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     return total;
 }
 
-// The split with the least cost. A split that follows the number of tiles shows in the bits.
 inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                              const DeviceProperties& device) {
+    // The parts' sums, which many rows pay for, take up to a sixth of what the products take.
+    constexpr InvariantSplit kF64Split = {4096, 2048, 32}, kOtherSplit = {16384, 4096, 64};
     // Scales of blocks are no partial result's: they act in the main loop.
-    const bool may_split = !problem.batch_invariant() && !problem.has_block_scales();
+    const bool may_split = !problem.has_block_scales();
+    const InvariantSplit& split = row.operand == DType::f64 ? kF64Split : kOtherSplit;
     const SplitLimits limits = {divide_up(problem->k, row.tile.block_k), kMinPartBlocks,
-                                may_split ? kMaxSplits : 1, size_of(row.sum)};
+                                may_split ? kMaxSplits : 1, size_of(row.sum),
+                                may_split ? invariant_parts(problem, split) : 1};
     return cheapest_split(problem, limits,
                           [&](int parts) { return cost_us(row, problem, device, parts); });
 }

@@ -11,8 +11,10 @@ namespace tcgemm {
 // Canonical form, so that kernels see fewer cases:
 //  - D has unit column stride wherever one of its strides is 1: a column-major D is computed as
 //    D^T = B^T A^T (`transposed()`; A and B, m and n trade places and all strides with them);
-//  - batch dimensions of extent 1 are gone and neighbours that one stride can walk are merged;
-//    matrices that share B and follow each other row by row are one matrix of more rows;
+//  - batch dimensions of extent 1 are gone, the others are in the order of their strides, and
+//    neighbours that one stride can walk are merged; matrices that share B and follow each other
+//    row by row, in any dimension, are one matrix of more rows, and few rows that do not follow
+//    each other change places with a dimension that does; single columns that share A are turned;
 //  - the stride of a dimension of extent 1 is what a packed matrix would have, row-major, or
 //    column-major where it is a column whose elements follow each other;
 //  - precision and accumulate are resolved, never `automatic`.
@@ -32,8 +34,11 @@ class ValidProblem {
     // an order that follows as_given().n, k, dtypes and precision alone. What decides that order,
     // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
     // alignment or transposed(). (Two kernels may serve one K and N only where they give the same
-    // bits.)
-    bool batch_invariant() const { return problem_.determinism == Determinism::batch_invariant; }
+    // bits.) Sums of whole numbers are exact in any order.
+    bool batch_invariant() const {
+        return problem_.determinism == Determinism::batch_invariant &&
+               problem_.d.dtype != DType::i32;
+    }
     bool has_block_scales() const {
         return is_blockwise(problem_.scale_a.kind) || is_blockwise(problem_.scale_b.kind);
     }

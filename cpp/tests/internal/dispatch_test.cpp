@@ -244,6 +244,48 @@ TEST(a_fallback_takes_operands_where_they_lie) {
     }
 }
 
+// The fallback, too, which reads what was converted.
+TEST(operands_of_other_dtypes_are_converted_for_halves) {
+    const DeviceProperties card = gpu(9, 0);
+    if (!runs_on(build_info().architectures, card.cc())) return;
+    const auto choose = [&](DType a, DType b) {
+        GemmProblem problem = square(4096, DType::f32);
+        problem.precision = Precision::fp32;
+        problem.a.dtype = a;
+        problem.b.dtype = b;
+        problem.b.row_stride = 2 * 4096;
+        return select(ValidProblem::check(problem), card, {});
+    };
+    const double in_float32 = choose(DType::f32, DType::f32).schedule.cost_us;
+    for (const DType other : {DType::f16, DType::bf16, DType::f64}) {
+        for (const Choice& choice : {choose(other, DType::f32), choose(DType::f32, other)}) {
+            CHECK(choice.kernel->needs.halves());
+            CHECK(choice.fallback != nullptr);
+            CHECK(choice.schedule.cost_us > in_float32);  // by the pass that converts
+        }
+        CHECK(choose(other, other).kernel->needs.halves());
+    }
+}
+
+TEST(sums_in_fp32_serve_where_those_in_fp16_are_no_faster) {
+    for (const auto& [major, minor] : {std::pair{8, 0}, {8, 6}, {9, 0}, {12, 0}}) {
+        DeviceProperties card = gpu(major, minor);
+        card.shared_memory_per_block = 99 << 10;
+        if (!runs_on(build_info().architectures, card.cc())) continue;
+        const auto kernel = [&](std::int64_t m, Determinism determinism) {
+            GemmProblem problem = square(4096, DType::f16);
+            problem.m = m;
+            problem.accumulate = Accumulate::fp16;
+            problem.determinism = determinism;
+            return std::string(select(ValidProblem::check(problem), card, {}).kernel->name);
+        };
+        const bool in_fp16 = kernel(16, Determinism::run_to_run).find("acc16") != std::string::npos;
+        // Those of GeForce cards may be.
+        CHECK_EQ(in_fp16, card.cc() != 80 && card.cc() != 90);
+        CHECK(kernel(16, Determinism::batch_invariant).find("acc16") != std::string::npos);
+    }
+}
+
 // Their FP32 units are slow beside their tensor cores, those of other cards with mma.sync are not.
 TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
     const std::pair<int, int> cards[] = {{8, 0}, {8, 6}, {8, 9}, {12, 0}};

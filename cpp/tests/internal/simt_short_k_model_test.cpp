@@ -53,7 +53,7 @@ TEST(few_columns_are_computed_across_d_and_many_are_not) {
     };
     for (const std::int64_t k : {1, 4, 15}) {
         CHECK(across_us(1000000, 3, k) < cost_us(1000000, 3, k) / 3);
-        CHECK(across_us(65536, 67, k) > 50);     // 62 us on an H100
+        CHECK(across_us(65536, 67, k) > 50);  // 62 us on an H100
         CHECK(across_us(4096, 4095, k) > 3 * cost_us(4096, 4095, k));
         CHECK(across_us(8192, 8192, k) > 2 * cost_us(8192, 8192, k));
     }

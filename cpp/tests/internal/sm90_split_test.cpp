@@ -123,7 +123,7 @@ TEST(a_long_k_with_few_tiles_is_split_where_k_is_contiguous_too) {
         CHECK(of_large.split_k == 1 || of_large.splits_rest);
         // Only small rows split, so that the choice of a row would show in the bits.
         p.determinism = Determinism::batch_invariant;
-        CHECK_EQ(best_row(p).split_k, 1);
+        if (operand != DType::i8) CHECK_EQ(best_row(p).split_k, 1);
         p.determinism = Determinism::run_to_run;
         if (!is_fp8(operand)) continue;
         p.scale_a.kind = ScaleKind::tensor;

@@ -46,6 +46,41 @@ TEST(limits_hold) {
     CHECK_EQ(split(64, 0, {1, 1, 128, 111848}).split_k, 2);
 }
 
+ValidProblem invariant(std::int64_t m, std::int64_t n, std::int64_t k) {
+    GemmProblem problem = simt_test::product(m, n, k).as_given();
+    problem.determinism = Determinism::batch_invariant;
+    return ValidProblem::check(problem);
+}
+
+TEST(n_and_k_alone_choose_the_parts_of_a_batch_invariant_product) {
+    constexpr InvariantSplit kSplit = {1024, 512, 32};
+    CHECK_EQ(invariant_parts(simt_test::product(1, 40, 8192), kSplit), 1);  // it is none
+    for (const std::int64_t m : {1, 7, 1000}) {
+        CHECK_EQ(invariant_parts(invariant(m, 40, 1023), kSplit), 1);
+        CHECK_EQ(invariant_parts(invariant(m, 40, 1024), kSplit), 2);
+        CHECK_EQ(invariant_parts(invariant(m, 40, 8192), kSplit), 16);
+        CHECK_EQ(invariant_parts(invariant(m, 40, 1 << 20), kSplit), 66);  // two blocks each
+        CHECK_EQ(invariant_parts(invariant(m, 4000, 1 << 20), kSplit), 1);
+    }
+    // A column-major D is computed as D^T: N is still the user's.
+    GemmProblem across = invariant(40, 4000, 8192).as_given();
+    across.d = across.c = Operand::col_major(DType::f32, 40);
+    const ValidProblem turned = ValidProblem::check(across);
+    CHECK(turned.transposed());
+    CHECK_EQ(invariant_parts(turned, kSplit), 1);
+}
+
+TEST(parts_of_a_batch_invariant_product_are_none_empty_and_no_larger_than_a) {
+    for (std::int64_t k = 1024; k < 9000; k += 37) {
+        for (const std::int64_t n : {1, 33, 500, 1500}) {
+            const std::int64_t parts = invariant_parts(invariant(1, n, k), {1024, 512, 32});
+            const std::int64_t steps = divide_up(k, kInvariantStep);
+            CHECK((parts - 1) * divide_up(steps, parts) < steps);
+            CHECK(parts == 1 || 2 * parts * n <= k);
+        }
+    }
+}
+
 }  // namespace
 
 int main() { return check::run(); }

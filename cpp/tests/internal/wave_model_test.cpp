@@ -66,12 +66,18 @@ TEST(a_long_k_is_split_and_rows_of_partial_sums_are_padded) {
     CHECK_EQ(split.workspace_bytes, std::size_t(split.split_k) * 128 * 128 * 4);
 }
 
-TEST(batch_invariant_products_are_not_split) {
-    for (const std::int64_t m : {1, 128, 4096}) {
-        const Schedule whole =
-            schedule(m, 126, 65536, kSmall, h200(), Determinism::batch_invariant);
-        CHECK_EQ(whole.split_k, 1);
-        CHECK_EQ(whole.workspace_bytes, std::size_t{0});
+TEST(n_and_k_alone_split_batch_invariant_products) {
+    for (const RowCost& row : {kSmall, kLarge}) {
+        for (const std::int64_t m : {1, 128, 4096, 1 << 20}) {
+            const auto of_k = [&](std::int64_t k) {
+                return schedule(m, 126, k, row, h200(), Determinism::batch_invariant);
+            };
+            CHECK_EQ(of_k(65536).split_k, 16);
+            CHECK_EQ(of_k(65536).part_step, kInvariantStep);
+            CHECK_EQ(of_k(65536).workspace_bytes, std::size_t(m) * 16 * 128 * 4);
+            CHECK_EQ(of_k(16000).split_k, 1);
+            CHECK_EQ(of_k(16000).workspace_bytes, std::size_t{0});
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/operand_form.hpp"
 #include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm::simt {
@@ -47,6 +48,8 @@ inline constexpr double kBytesPerCycle = 24;   // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;     // of memory, for pieces of rows as long as a k-tile
 inline constexpr int kMaxParts = 256;          // of K
 inline constexpr std::int64_t kMinPartTiles = 8;  // k-tiles
+// Parts of 1024 add a twentieth to what many rows take, and few rows are several times as fast.
+inline constexpr InvariantSplit kInvariantSplit = {2048, 1024, 32};
 
 // Bytes of memory, as if the rate were that of whole rows. `outer`: m of A, n of B.
 inline double read_bytes(std::int64_t outer, std::int64_t outer_stride, std::int64_t k,
@@ -60,8 +63,11 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
                        const DeviceProperties& device, int parts) {
     const double batch = static_cast<double>(problem.batch_count());
     const double sms = std::max(device.sm_count, 1);
-    // Volta, Turing and A100 have half as many lanes.
-    const double multiply_cycles = kernel.multiply_cycles * (device.cc() <= 80 ? 2 : 1);
+    // Volta, Turing and A100 have half as many lanes as Hopper, GeForce cards hardly any for FP64.
+    const double slower = kernel.accumulator_bytes == 8 ? fp64_lanes(90) / fp64_lanes(device.cc())
+                          : device.cc() <= 80           ? 2
+                                                        : 1;
+    const double multiply_cycles = kernel.multiply_cycles * slower;
     const double blocks = static_cast<double>(divide_up(problem->m, kernel.block_m)) *
                           static_cast<double>(divide_up(problem->n, kernel.block_n)) * batch *
                           parts;
@@ -89,10 +95,12 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     const double busy = kLaunchCycles + waves * wave(kernel.resident) + wave(rest);
     const double bytes =
         stored_bytes(problem, kernel.block_m, std::min(kernel.block_n, kStoredColumns), device) +
-        batch * (read_bytes(problem->m, problem->a.row_stride, problem->k, problem->a.col_stride,
-                            kernel.element_bytes) +
-                 read_bytes(problem->n, problem->b.col_stride, problem->k, problem->b.row_stride,
-                            kernel.element_bytes));
+        distinct_matrices(*problem, problem->a) * read_bytes(problem->m, problem->a.row_stride,
+                                                             problem->k, problem->a.col_stride,
+                                                             kernel.element_bytes) +
+        distinct_matrices(*problem, problem->b) * read_bytes(problem->n, problem->b.col_stride,
+                                                             problem->k, problem->b.row_stride,
+                                                             kernel.element_bytes);
     const double memory = bytes / memory_rate(device) * clock_mhz(device);
     double total = overlapped(busy, memory);
     if (parts > 1) {
@@ -107,7 +115,8 @@ inline Schedule tiles_schedule(const TileCost& kernel, const ValidProblem& probl
     const SplitLimits limits = {
         divide_up(problem->k, kernel.step_k),
         std::max<std::int64_t>(kMinPartTiles * kernel.block_k / kernel.step_k, 1),
-        kernel.splits ? kMaxParts : 1, kernel.accumulator_bytes};
+        kernel.splits ? kMaxParts : 1, kernel.accumulator_bytes,
+        kernel.splits ? invariant_parts(problem, kInvariantSplit) : 1};
     return cheapest_split(problem, limits,
                           [&](int parts) { return tiles_us(kernel, problem, device, parts); });
 }

@@ -21,10 +21,14 @@ namespace tcgemm::simt {
 namespace {
 
 template <class Policy>
-std::string rejects(const ValidProblem& problem, const DeviceProperties&) {
+std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Policy::Numbers;
     if (Policy::kSlices > 1 && problem.batch_invariant()) return competes_in_other_bits();
-    std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate,
+    // Of FP8 with fast sums, which both would serve.
+    const bool is_other = Numbers::kAccumulate == Accumulate::promoted && !kIsScaled<Numbers> &&
+                          problem->accumulate == Accumulate::fast;
+    if (is_other && problem.batch_invariant()) return sums_otherwise(Numbers::kAccumulate);
+    std::string reason = rejects_mode(problem, device, Numbers::kDType, Numbers::kAccumulate,
                                       kIsScaled<Numbers> ? Epilogue::scaled : Epilogue::linear);
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
@@ -51,12 +55,9 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.efficiency = kEfficiency / 100.0;
     cost.element_bytes = sizeof(typename Numbers::Element);
     cost.accumulator_bytes = sizeof(typename Numbers::Acc);
-    // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds; how many
-    // there are depends on the number of tiles, and shows in the bits of all but whole numbers.
-    // The reduction of scaled ones would be two more kernels for long K and few tiles alone.
-    const bool any_order = Numbers::kAccumulate == Accumulate::int32 ||
-                           (Numbers::kAccumulate != Accumulate::fp16 && !problem.batch_invariant());
-    cost.splits = any_order && !kIsScaled<Numbers>;
+    // Partial sums in FP16 would be rounded otherwise than one FP16 accumulator rounds. The
+    // reduction of scaled ones would be two more kernels for long K and few tiles alone.
+    cost.splits = Numbers::kAccumulate != Accumulate::fp16 && !kIsScaled<Numbers>;
     Schedule schedule = tiles_schedule(cost, problem, device);
     static_assert(!kIsScaled<Numbers> || Policy::kBlockM == Policy::kBlockN,
                   "turned() leaves scales as they are");
@@ -79,14 +80,14 @@ ValidProblem with_few_rows(const ValidProblem& problem) {
 
 // Why the numbers of a kernel for few rows are not the problem's; empty: they are.
 template <class Numbers>
-std::string rejects_numbers(const ValidProblem& problem) {
+std::string rejects_numbers(const ValidProblem& problem, const DeviceProperties& device) {
     constexpr bool kRounds = std::is_same_v<Numbers, TF32>;
     if (problem.compute_dtype() == DType::f32 &&
         kRounds != (problem->precision == Precision::tf32)) {
         return kRounds ? multiplies_others(problem, "TF32", "TF32")
                        : multiplies_others(problem, "float32", "float32");
     }
-    return rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+    return rejects_mode(problem, device, Numbers::kDType, Numbers::kAccumulate);
 }
 
 constexpr KernelInfo competing(KernelInfo info) {
@@ -95,20 +96,20 @@ constexpr KernelInfo competing(KernelInfo info) {
 }
 
 template <class Policy>
-std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties&) {
+std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties& device) {
     if (problem.batch_invariant()) {
         return "splits K by the number of tiles; with determinism batch_invariant none may";
     }
-    std::string reason = rejects_numbers<typename Policy::Numbers>(problem);
+    std::string reason = rejects_numbers<typename Policy::Numbers>(problem, device);
     if (reason.empty()) reason = rejects_k_blocks(problem, 1, 2 * Policy::kBlockK);
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
 // Of kernels whose blocks have all of K: as the operands are and as the sums they store.
 template <class Numbers>
-std::string rejects_short(const ValidProblem& problem, int most_k) {
+std::string rejects_short(const ValidProblem& problem, const DeviceProperties& device, int most_k) {
     if (problem.batch_invariant()) return competes_in_other_bits();
-    std::string reason = rejects_numbers<Numbers>(problem);
+    std::string reason = rejects_numbers<Numbers>(problem, device);
     if (reason.empty()) reason = rejects_long_k(problem, most_k);
     constexpr DType own = Numbers::kDType, sums = sum_dtype(own);
     if (reason.empty() && problem->d.dtype != own && problem->d.dtype != sums) {
@@ -134,8 +135,8 @@ Schedule cheaper_way(const ValidProblem& problem, const DeviceProperties& device
 }
 
 template <class Policy>
-std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties&) {
-    const std::string reason = rejects_short<typename Policy::Numbers>(problem, kMaxShortK);
+std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties& device) {
+    const std::string reason = rejects_short<typename Policy::Numbers>(problem, device, kMaxShortK);
     return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
 }
 
@@ -190,8 +191,9 @@ constexpr KernelInfo few_rows(const char* name) {
 }
 
 template <class Policy>
-std::string rejects_outer(const ValidProblem& problem, const DeviceProperties&) {
-    const std::string reason = rejects_short<typename Policy::Numbers>(problem, Policy::kBlockK);
+std::string rejects_outer(const ValidProblem& problem, const DeviceProperties& device) {
+    const std::string reason =
+        rejects_short<typename Policy::Numbers>(problem, device, Policy::kBlockK);
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
 
@@ -211,9 +213,9 @@ constexpr KernelInfo outer(const char* name) {
 }
 
 template <class Math>
-std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties&) {
+std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Math::Numbers;
-    const std::string reason = rejects_mode(problem, Numbers::kDType, Numbers::kAccumulate);
+    const std::string reason = rejects_mode(problem, device, Numbers::kDType, Numbers::kAccumulate);
     if (!reason.empty()) return reason;
     if (problem->precision == Precision::tf32)
         return multiplies_others(problem, "float32", "float32");

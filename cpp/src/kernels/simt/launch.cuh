@@ -47,7 +47,7 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
     const OperandPath b = RegisterLoader<Policy, Policy::kBlockN>::path(
         args.b.col_stride, args.b.row_stride,
         in_vectors<Element>(args.b, args.k, args.n, args.batch));
-    launch_split(args, schedule.split_k, Policy::kStepK, sum_dtype(Numbers::kDType), stream,
+    launch_split(args, schedule, Policy::kStepK, sum_dtype(Numbers::kDType), stream,
                  "simt reduce_kernel", [&](const GemmArgs& what, const KRange& split) {
                      device::LaunchConfig config;
                      config.blocks =

@@ -43,12 +43,13 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                                 : "tensor cores (compute capability 7.0)";
         return needs_newer(needs, device);
     }
-    if (std::string reason = rejects_mode(problem, element<Row>(), accumulate<Row>(),
+    if (std::string reason = rejects_mode(problem, device, element<Row>(), accumulate<Row>(),
                                           Row::scales ? problem->epilogue : Epilogue::linear);
         !reason.empty()) {
         return reason;
     }
-    if (problem->accumulate == Accumulate::promoted) {  // 3 K u32, however short K is
+    if (problem->accumulate == Accumulate::promoted && !is_fp8(problem->precision)) {
+        // 3 K u32, however short K is
         return "truncates sums more often than promoted ones may be";
     }
     if (problem.batch_invariant() && !Row::is_int8 && Row::tile.block_k != kInvariantBlockK) {

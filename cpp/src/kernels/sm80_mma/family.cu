@@ -52,8 +52,8 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
     if (!Row::block_scales && problem.has_block_scales()) {
         return "scales whole sums only, the problem has scales of blocks";
     }
-    return rejects_mode(problem, Row::fp8 ? problem.compute_dtype() : a, accumulate_of<Row>(),
-                        Row::scales ? problem->epilogue : Epilogue::linear);
+    return rejects_mode(problem, device, Row::fp8 ? problem.compute_dtype() : a,
+                        accumulate_of<Row>(), Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
 constexpr const char* kAmpere = "an Ampere GPU or a newer one (compute capability 8.0)";
@@ -70,7 +70,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                std::to_string(device.shared_memory_per_block);
     }
     std::string reason =
-        Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem, device);
+        Row::halves ? rejects_halves_mode(problem, device) : rejects_elements<Row>(problem, device);
     if (reason.empty() && Row::warps_k > 1 && problem.batch_invariant()) {
         reason = competes_in_other_bits();
     }
@@ -125,7 +125,7 @@ std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties&
     if (kDType == DType::f32 && problem->precision != Precision::tf32) {
         return multiplies_others(problem, "tf32", "tf32");
     }
-    const std::string reason = rejects_mode(problem, kDType,
+    const std::string reason = rejects_mode(problem, device, kDType,
                                             kDType == DType::i8    ? Accumulate::int32
                                             : kDType == DType::f64 ? Accumulate::fp64
                                                                    : Accumulate::fp32);
@@ -147,7 +147,7 @@ std::string rejects_strips(const ValidProblem& problem, const DeviceProperties& 
     if (device.cc() < 80) {
         return needs_newer(kAmpere, device);
     }
-    const std::string reason = rejects_mode(problem, dtype_of<Element>(), Accumulate::fp32);
+    const std::string reason = rejects_mode(problem, device, dtype_of<Element>(), Accumulate::fp32);
     return reason.empty() ? rejects_strips_size(problem, device, kTile, kAnyK) : reason;
 }
 

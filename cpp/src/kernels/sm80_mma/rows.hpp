@@ -28,9 +28,9 @@ namespace tcgemm::sm80_mma {
     ROW(type##_promoted_128x128x64, T, T, float, true, 128, 128, 64, 64, 32, 3, 1, 0.76, 3.8, 0.76, 0.9)
 // In all layouts.
 #define TCGEMM_SM80_MMA_ROWS(ROW)                                                                           \
+    ROW(f16_acc16_256x128x32, __half, __half, __half, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)      \
     TCGEMM_SM80_MMA_TILES(ROW, f16, __half)                                                                 \
     TCGEMM_SM80_MMA_TILES(ROW, bf16, __nv_bfloat16)                                                         \
-    ROW(f16_acc16_256x128x32, __half, __half, __half, false, 256, 128, 32, 64, 64, 4, 1, 0.55, 4.0, 0.4, 0.52)      \
     ROW(f64_128x128x16, double, double, double, false, 128, 128, 16, 64, 32, 5, 1, 1.055, 5.0, 1.06, 1.06)           \
     ROW(f64_64x64x16, double, double, double, false, 64, 64, 16, 32, 32, 4, 3, 0.30, 2.5, 0.5, 0.6)                  \
     ROW(f64_32x64x16, double, double, double, false, 32, 64, 16, 32, 32, 6, 3, 0.172, 3.2, 0.25, 0.4)                 \

@@ -34,7 +34,7 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
         device::launch(kName, strips_kernel<Element, kTile, kAnyK>, config, params,
                        epilogue::Linear<float>(what));
     };
-    launch_split(product, schedule.split_k, whole_k::kMaxK, DType::f32, stream, kName, launch);
+    launch_split(product, schedule, whole_k::kMaxK, DType::f32, stream, kName, launch);
 }
 
 #define TCGEMM_LAUNCH(Element, tile, any_k) \

@@ -11,6 +11,7 @@
 #include "kernels/operand_form.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/load_model.hpp"
+#include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -182,6 +183,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     const double whole_tiles = static_cast<double>(arrangement.tiles()) * batch - split;
     const double tiles = whole_tiles + parts;
     const double elements = static_cast<double>(row.tile.block_m) * row.tile.block_n;  // of a tile
+    // Of 16-bit ones in ping-pong further tiles take half for the rows that D has in them.
+    const bool by_rows = row.any_major() && row.ping_pong && row.tile.block_m == kMmaM;
+    const double rows_of_d = by_rows ? std::min(m / kMmaM, 1.0) : 1;  // a part of the tile's
+    row.tile_us *= (1 + rows_of_d) / 2;
     const double part_k_blocks =
         std::ceil(static_cast<double>(arrangement.k_blocks) / chosen.split_k);
     const double k_blocks =
@@ -210,7 +215,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
     }
     const Operand& d = problem->d;
-    double store_us = kTileStoreUs + elements * kStoreUs;
+    double store_us = kTileStoreUs + rows_of_d * elements * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
@@ -324,18 +329,11 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     return schedule;
 }
 
-// Where a row's bits must not depend on M or the batch: a split for those long K that one block
-// would need too long for, whatever M is. It fills the GPU of the measurements with the columns of
-// D alone.
 inline int invariant_splits(const RowInfo& row, const ValidProblem& problem) {
-    constexpr std::int64_t kLongK = 16384, kPart = 2048, kBlocks = 132, kColumns = 64;
-    const std::int64_t n = problem.as_given().n;  // as the user sees D
+    constexpr InvariantSplit kSplit = {16384, 2048, 64};
     // Of rows with contiguous k not all split all tiles, so that none does.
-    if (!problem.batch_invariant() || !row.any_major()) return 1;
-    if (problem->k < kLongK) return 1;
-    const std::int64_t blocks = divide_up(n, kColumns);
-    const std::int64_t most = std::min<std::int64_t>(kBlocks / blocks, kMaxParts);
-    return static_cast<int>(std::max<std::int64_t>(1, std::min(problem->k / kPart, most)));
+    if (!row.any_major()) return 1;
+    return std::min(invariant_parts(problem, kSplit), kMaxParts);
 }
 
 // Parts of K and columns of tiles with the least cost, of schedules that are otherwise as `form`.

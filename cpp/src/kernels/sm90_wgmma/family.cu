@@ -16,7 +16,7 @@ namespace {
 
 // Why a row does not multiply what the problem asks for; empty: it does.
 template <class Row>
-std::string rejects_elements(const ValidProblem& problem) {
+std::string rejects_elements(const ValidProblem& problem, const DeviceProperties& device) {
     constexpr DType a = dtype_of<typename Row::ElementA>();
     constexpr DType b = dtype_of<typename Row::ElementB>();
     constexpr bool is_tf32 = a == DType::f32;
@@ -32,8 +32,8 @@ std::string rejects_elements(const ValidProblem& problem) {
         problem->accumulate != accumulate_of<Row>()) {
         return sums_otherwise(accumulate_of<Row>());
     }
-    return rejects_mode(problem, is_fp8(a) ? problem.compute_dtype() : a, accumulate_of<Row>(),
-                        Row::scales ? problem->epilogue : Epilogue::linear);
+    return rejects_mode(problem, device, is_fp8(a) ? problem.compute_dtype() : a,
+                        accumulate_of<Row>(), Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
 template <class Row>
@@ -43,7 +43,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     }
     std::string reason =
-        Row::halves ? rejects_halves_mode(problem) : rejects_elements<Row>(problem);
+        Row::halves ? rejects_halves_mode(problem, device) : rejects_elements<Row>(problem, device);
     if (!reason.empty()) return reason;
     if (Row::stage_blocks > 1 && invariant_splits(row_info<Row>(), problem) > 1) {
         return "deals out K to its parts in other pieces than the rest; with determinism "
@@ -115,14 +115,14 @@ bool has_boxes_across(const ValidProblem& problem) {
 }
 
 // Whether tiles may lie across D. Those of any layout, where the copy engine stores D and its
-// elements have 16 bits: their columns, of which there may be fewer, are rows of D then. Others
-// where B, which becomes an A in registers, need not be packed for that.
+// elements have 16 bits: their columns, of which there may be fewer, are rows of D then, or D's few
+// columns their rows. Others where B, which becomes an A in registers, need not be packed for that.
 template <class Row>
 bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
     if (across.packs_a) return false;
     if (!Row::any_major) return along.packs_b && problem->b.row_stride != 1;
-    return !across.packs_b && problem->n >= problem->m && size_of(problem->d.dtype) == 2 &&
-           has_boxes_across(problem);
+    return !across.packs_b && (problem->n >= problem->m || problem->n <= kMmaM) &&
+           size_of(problem->d.dtype) == 2 && has_boxes_across(problem);
 }
 
 // How the operands come to a kernel, as its A and B.
@@ -144,7 +144,8 @@ template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const GemmProblem& p = *problem;
     const Forms along_forms = forms_of<Row>(problem, false);
-    const Schedule along_d = schedule_row(row_info<Row>(), problem, device, along_forms);
+    Schedule along_d = schedule_row(row_info<Row>(), problem, device, along_forms);
+    if (Row::halves) along_d.cost_us += packing_us(problem, device, needs<Row>());
     if (!Row::any_major_a) return along_d;
     const Forms across_forms = forms_of<Row>(problem, true);
     if (!may_turn<Row>(problem, along_forms, across_forms)) return along_d;

@@ -28,9 +28,9 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 1.46, 0.153, 0.42)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
+    ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)      \
     TCGEMM_SM90_WGMMA_TILES(ROW, f16, __half)                                                          \
-    TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)                                                  \
-    ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)
+    TCGEMM_SM90_WGMMA_TILES(ROW, bf16, __nv_bfloat16)
 #define TCGEMM_SM90_WGMMA_FP8(ROW, type, A, B)                                                         \
     ROW(type##_promoted_128x208, A, B, float, true, 128, 208, 2, false, 1, 3.08, 0.455, 2.83)          \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 2.51, 0.33, 0.92)             \

@@ -2,6 +2,8 @@
 // second one adds them up in a fixed order and applies the epilogue.
 #pragma once
 
+#include <algorithm>
+
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
 
@@ -42,14 +44,14 @@ void reduce_splits(const GemmArgs& args, const Partials& partials, int split_k, 
 // Both launches, or the one of a whole K: `launch(what, split)` computes `what`, which is `args` or
 // its partial results, in k-blocks of `block_k`.
 template <class Launch>
-void launch_split(const GemmArgs& args, int split_k, int block_k, DType sums, StreamView stream,
-                  const char* kernel_name, const Launch& launch) {
-    KRange split(args.k, split_k, block_k);
-    if (split_k == 1) return launch(args, split);
+void launch_split(const GemmArgs& args, const Schedule& schedule, int block_k, DType sums,
+                  StreamView stream, const char* kernel_name, const Launch& launch) {
+    KRange split(args.k, schedule.split_k, std::max(block_k, schedule.part_step));
+    if (split.split_k == 1) return launch(args, split);
     const Partials partials(args, sums);
     split.d_stride = partials.d_stride;
     launch(partials.target(args), split);
-    reduce_splits(args, partials, split_k, stream, kernel_name);
+    reduce_splits(args, partials, split.split_k, stream, kernel_name);
 }
 
 }  // namespace tcgemm
