@@ -114,6 +114,9 @@ bool has_boxes_across(const ValidProblem& problem) {
     return has_boxes(p.d) && has_boxes(p.c);
 }
 
+// Columns of a tall D that are rows of tiles at no loss, and mostly a gain.
+constexpr std::int64_t kFewColumns = 16;
+
 // Whether tiles may lie across D. Those of any layout, where the copy engine stores D and its
 // elements have 16 bits: their columns, of which there may be fewer, are rows of D then, or D's few
 // columns their rows. Others where B, which becomes an A in registers, need not be packed for that.
@@ -121,7 +124,7 @@ template <class Row>
 bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
     if (across.packs_a) return false;
     if (!Row::any_major) return along.packs_b && problem->b.row_stride != 1;
-    return !across.packs_b && (problem->n >= problem->m || problem->n <= kMmaM) &&
+    return !across.packs_b && (problem->n >= problem->m || problem->n <= kFewColumns) &&
            size_of(problem->d.dtype) == 2 && has_boxes_across(problem);
 }
 
