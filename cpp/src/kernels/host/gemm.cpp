@@ -30,6 +30,7 @@ constexpr int64_t kMaxRows = 1024;
 constexpr int64_t kMinRows = 64;
 // Waking a thread costs 5 to 50 us: it is worth it from about so many multiply-adds on.
 constexpr double kWorkPerThread = 1e6;
+constexpr double kReadWork = 7;  // multiply-adds that take as long as to read an element
 // Blocks of K that one thread sums before the sum is rounded into the total. Part of the result's
 // definition, like k_block.
 constexpr int64_t kBlocksPerSlab = 32;
@@ -195,8 +196,9 @@ void share_out(int workers, int64_t count, int64_t grain, const Body& body) {
 }
 
 int worthwhile_threads(const GemmArgs& args, int threads) {
-    const double work = static_cast<double>(args.m) * static_cast<double>(args.n) *
-                        static_cast<double>(args.k + 16) * static_cast<double>(args.batch.count);
+    const auto m = static_cast<double>(args.m), n = static_cast<double>(args.n);
+    const auto k = static_cast<double>(args.k), batch = static_cast<double>(args.batch.count);
+    const double work = (m * n * (k + 16) + kReadWork * (m + n) * k) * batch;
     const double useful = std::max(1.0, work / kWorkPerThread);
     return useful < threads ? static_cast<int>(useful) : threads;
 }
