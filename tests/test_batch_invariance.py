@@ -140,6 +140,19 @@ def test_batch_invariant_rows_of_a_long_k(lab, mode, rng):
         assert (parts != {1}) == (lab.on_gpu and k > 20_000 and not whole_k), parts
 
 
+def test_batch_invariant_rows_by_a_single_column(lab, mode, rng):
+    """One that is computed as a row: a single row of A is then the only one that is not turned."""
+    k = 3001
+    values, b = data.signed(rng, mode, (300, k), (k, 1))
+    expected = None
+    for m in (300, 65, 17, 2, 1):
+        for out in (ROW, Layout(pad=3)):
+            how = {"layouts": {"out": out}, "out_dtype": mode.sum_output, **HOW}
+            got = bits_of(lab.prepare(mode, values[:m], b, **how).execute())
+            expected = got if expected is None else expected
+            assert (got == expected[:m]).all(), (m, out)
+
+
 def test_d04_batch_position(lab, mode, rng):
     """One product in each place of a batch, among random neighbours and among NaN."""
     m, k = 33, 1300
