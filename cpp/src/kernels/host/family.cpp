@@ -31,7 +31,7 @@ Schedule schedule(const ValidProblem&, const DeviceProperties&) { return {}; }
 
 void launch_mode(Mode mode, const GemmArgs& args) {
     try {
-        gemm(chosen_instruction_set()[mode], args, usable_threads());
+        gemm(chosen_instruction_set()[mode], args, usable_threads(worthwhile_threads(args)));
     } catch (const OutOfMemory&) {
         throw;
     } catch (const std::bad_alloc&) {

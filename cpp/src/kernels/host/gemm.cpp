@@ -195,15 +195,14 @@ void share_out(int workers, int64_t count, int64_t grain, const Body& body) {
     ThreadPool::instance().run(workers, work);
 }
 
-int worthwhile_threads(const GemmArgs& args, int threads) {
+}  // namespace
+
+int worthwhile_threads(const GemmArgs& args) {
     const auto m = static_cast<double>(args.m), n = static_cast<double>(args.n);
     const auto k = static_cast<double>(args.k), batch = static_cast<double>(args.batch.count);
     const double work = (m * n * (k + 16) + kReadWork * (m + n) * k) * batch;
-    const double useful = std::max(1.0, work / kWorkPerThread);
-    return useful < threads ? static_cast<int>(useful) : threads;
+    return static_cast<int>(std::clamp(work / kWorkPerThread, 1.0, double{kMaxThreads}));
 }
-
-}  // namespace
 
 void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
     if (args.n < args.m && args.n <= kernels.tile_rows &&
@@ -219,7 +218,6 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
         }
         return gemm(kernels, other, threads);
     }
-    threads = worthwhile_threads(args, threads);
     const Tiling tiling(kernels, args, threads);
     const int64_t slab = kernels.k_splittable ? kernels.k_block * kBlocksPerSlab
                                               : std::numeric_limits<int64_t>::max();

@@ -13,6 +13,9 @@ const std::vector<const InstructionSet*>& usable_instruction_sets();
 // The fastest, or the one that TCGEMM_HOST_ISA names. Throws InvalidArgument for another name.
 const InstructionSet& chosen_instruction_set();
 
+// How many threads shorten the product, however many there are.
+int worthwhile_threads(const GemmArgs& args);
+
 // D = alpha * A B + beta * C with the kernels of one mode, on at most `threads` threads. Returns
 // when D is written. Throws std::bad_alloc (OutOfMemory with the byte count, where it is large),
 // before D is touched. The bits of D do not depend on `threads`.

@@ -22,7 +22,6 @@
 namespace tcgemm::host {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 // What a sleep and waking up take at most, as a rule.
 constexpr std::chrono::microseconds kLookOn{200};
 
@@ -43,9 +42,9 @@ void look_on(const Condition& there_is_something) {
 
 }  // namespace
 
-int usable_threads() {
+int usable_threads(int most) {
     const char* text = run_variable(RunVariable::num_threads);
-    if (text == nullptr || *text == '\0') return std::min(usable_cpus(), kMaxThreads);
+    if (text == nullptr || *text == '\0') return most > 1 ? std::min(usable_cpus(), most) : most;
     int count = 0;
     const char* const end = text + std::strlen(text);
     const auto [behind, error] = std::from_chars(text, end, count);
@@ -54,7 +53,7 @@ int usable_threads() {
                               "\": a whole number from 1 to " + std::to_string(kMaxThreads) +
                               " is required; unset it to use every CPU of the process");
     }
-    return count;
+    return std::min(count, most);
 }
 
 ThreadPool& ThreadPool::instance() {

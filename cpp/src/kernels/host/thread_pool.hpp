@@ -13,9 +13,12 @@
 
 namespace tcgemm::host {
 
-// Threads that one call may use: TCGEMM_NUM_THREADS, or the CPUs that this process may run on.
-// Read at every call. Throws InvalidArgument where the variable is no whole number from 1 to 1024.
-int usable_threads();
+inline constexpr int kMaxThreads = 1024;
+
+// Threads that one call may use, of `most` that are worth it: TCGEMM_NUM_THREADS, or the CPUs that
+// this process may run on. Read at every call; the system is not asked for one thread. Throws
+// InvalidArgument where the variable is no whole number from 1 to kMaxThreads.
+int usable_threads(int most = kMaxThreads);
 
 class ThreadPool {
    public:
