@@ -235,7 +235,7 @@ def test_d03_kernels_that_take_a_batch_invariant_product_agree(lab, mode, rng, m
 
 
 @pytest.mark.parametrize("k", data.LONG_K)
-def test_n04_positive_longk_in_one_piece(lab, mode, rng, k):
+def test_n04_positive_longk_in_few_parts(lab, mode, rng, k):
     """K is split into few parts or none: accumulators alone keep the error small."""
     if mode.accumulator == "float16":
         return  # no gate is set

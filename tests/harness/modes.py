@@ -232,10 +232,8 @@ SIXTEEN_BIT_FAMILIES = ("sm90_wgmma", "sm80_mma", "sm70_wmma")
 # has it for int8 only.
 SCALING_FAMILIES = ("sm90_wgmma", "sm80_mma", "simt", "host")
 INT8_SCALING_FAMILIES = ("sm70_wmma", *SCALING_FAMILIES)
-
-
-# And what a family takes besides, up to this K and where it is not batch-invariant: sums in FP32
-# keep the promise of FP8 so far.
+# What a family takes beside FAMILY_MODES, up to this K and where it is not batch-invariant: sums in
+# FP32 keep the promise of FP8 so far.
 FP8_IN_FP32 = {"sm70_wmma": ("fp8_e4m3", "fp8_e5m2")}
 FP8_IN_FP32_K = 65536
 

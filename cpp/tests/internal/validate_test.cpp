@@ -349,7 +349,6 @@ TEST(few_rows_of_many_matrices_that_share_b_change_places_with_them) {
     CHECK_EQ(ValidProblem::check(p)->m, 2);
 }
 
-// w @ x for many vectors x is x @ w^T.
 TEST(a_single_column_is_a_row) {
     GemmProblem p = row_major(8, 1, 6);
     p.b.row_stride = p.b.col_stride = 1;
@@ -365,6 +364,7 @@ TEST(a_single_column_is_a_row) {
     CHECK(!ValidProblem::check(p).transposed());
 }
 
+// w @ x for many vectors x is x @ w^T.
 TEST(columns_that_share_a_are_rows_that_share_b) {
     GemmProblem p = row_major(8, 1, 6);
     p.batch_rank = 1;
