@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import Layout, data, round_to
+from harness import COL, Layout, data, round_to
 
 ORDERS = [Layout(order, align=16) for order in ("row", "col")]
 LAYOUTS = [
@@ -51,6 +51,24 @@ def test_tf32_packs_as_little_as_it_can(lab, mode, rng):
         lab.check(mode, a, b, layouts={"out": out})
         lab.check(mode, a, b, c, beta=2, layouts={"out": out})
         assert "pack" not in str(lab.prepare(mode, a, b, layouts={"out": out}).plan)
+
+
+def test_matrices_that_share_b_are_gathered(lab, mode, rng):
+    """Groups of heads with queries of a few tokens by the keys of each group: D's matrices follow
+    each other, A's do not. Packed one below the other, they are one matrix of more rows."""
+    heads, group, n, k = (2, 8, 8200, 136) if lab.on_gpu else (2, 2, 24, 17)
+    apart = [Layout(batch_pad=5), COL, Layout("col", pad=1, reverse_rows=True, outer_batch_pad=3)]
+    gathered = 0
+    for m, layout in itertools.product((2, 8, 24), apart):
+        a, b = data.integers(rng, mode, (heads, group, m, k), (heads, 1, k, n))
+        c = round_to(rng.integers(-8, 8, (heads, group, m, n)), mode.default_output)
+        for of_b in ORDERS:
+            layouts = {"a": layout, "b": of_b}
+            lab.check(mode, a, b, c, alpha=2, beta=3, layouts=layouts, expect="exact")
+            gathered += "gathered into" in str(lab.prepare(mode, a, b, layouts=layouts).plan)
+        lab.check(mode, a, b[0, 0], layouts={"a": layout, "b": COL}, expect="exact")
+        lab.check(mode, a[:1], b, layouts={"a": layout, "b": COL}, expect="exact")
+    assert gathered > 0 or lab.family != "sm90_wgmma"
 
 
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16_promoted"))

@@ -9,8 +9,8 @@
 
 #include "core/floating_point.hpp"
 #include "core/math.hpp"
+#include "dispatch/pack_step.hpp"
 #include "dispatch/select.hpp"
-#include "kernels/operand_form.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
 #include "problem/scales.hpp"
@@ -22,24 +22,6 @@ namespace {
 
 constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes, what cudaMalloc gives
 
-BatchShape batch_shape(const GemmProblem& problem, std::int64_t count) {
-    BatchShape shape;
-    shape.rank = problem.batch_rank;
-    shape.count = count;
-    for (int dim = 0; dim < problem.batch_rank; ++dim) shape.extent[dim] = problem.batch_shape[dim];
-    return shape;
-}
-
-MatrixView matrix_view(const Operand& operand) {
-    MatrixView view;
-    view.row_stride = operand.row_stride;
-    view.col_stride = operand.col_stride;
-    for (int dim = 0; dim < kMaxBatchDims; ++dim)
-        view.batch_stride[dim] = operand.batch_stride[dim];
-    view.dtype = operand.dtype;
-    return view;
-}
-
 ScaleView scale_view(const Scale& scale) {
     ScaleView view;
     view.outer_stride = scale.outer_stride;
@@ -50,35 +32,7 @@ ScaleView scale_view(const Scale& scale) {
     return view;
 }
 
-// Where a pass of packing comes from and goes to, but for the addresses.
-struct PackStep {
-    bool needed = false;
-    pack::Task task;
-    std::size_t workspace_offset = 0;
-
-    MatrixView result(const Operand& operand) const {
-        return needed ? task.target.view : matrix_view(operand);
-    }
-};
-
-// `order`: what the kernel needs; `packed_order`: where the operand is packed anyway.
-PackStep plan_packing(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                      std::int64_t cols, const OperandNeeds& needs, pack::Order order,
-                      pack::Order packed_order) {
-    PackStep step;
-    step.needed = is_packed(problem, operand, rows, cols, needs, order);
-    if (!step.needed) return step;
-    step.task.source = matrix_view(operand);
-    step.task.rows = rows;
-    step.task.cols = cols;
-    step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, operand, needs);
-    step.task.target = pack::packed_layout(
-        step.task.source, rows, cols, batch_shape(*problem, problem.batch_count()),
-        operand_dtype(needs, problem, operand.dtype), needs.packed_row_bytes, packed_order);
-    return step;
-}
-
-// The same of operands in halves, with what a fallback for others needs.
+// Where passes of packing into halves come from and go to, with what a fallback for others needs.
 struct HalvesStep {
     pack::HalvesTask a, b;
     std::size_t a_offset = 0, b_offset = 0;  // of halves, in the workspace
@@ -168,25 +122,16 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
         kernel_name = family_name = "none";
         return;
     }
-    const Choice choice = select(valid, props, forced);
+    const Choice choice = select_form(valid, props, forced);
     family_name = choice.family->name;
     kernel_name = choice.kernel->name;
     kernel = choice.kernel;
     schedule = choice.schedule;
 
     const GemmProblem& p = *valid;
-    const OperandNeeds needs = packed_needs(kernel->needs);
-    const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
-    bool k_major_a = schedule.packs_a_k_major, k_major_b = schedule.packs_b_k_major;
-    if (schedule.transposed) std::swap(k_major_a, k_major_b);
-    const pack::Order order_a =
-        k_major_a ? pack::Order::row : order_of_a(needs, schedule.transposed);
-    const pack::Order order_b =
-        k_major_b ? pack::Order::col : order_of_b(needs, schedule.transposed);
-    pack_a =
-        plan_packing(valid, p.a, p.m, p.k, needs, order_a, k_major ? pack::Order::row : order_a);
-    pack_b =
-        plan_packing(valid, p.b, p.k, p.n, needs, order_b, k_major ? pack::Order::col : order_b);
+    const PackSteps steps = plan_packing(valid, kernel->needs, schedule);
+    pack_a = steps.a;
+    pack_b = steps.b;
     const auto reserve = [&](std::size_t bytes) {
         const std::size_t offset = workspace_bytes;
         workspace_bytes += static_cast<std::size_t>(
@@ -196,10 +141,10 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     if (pack_a.needed) pack_a.workspace_offset = reserve(pack_a.task.target.bytes);
     if (pack_b.needed) pack_b.workspace_offset = reserve(pack_b.task.target.bytes);
     if (kernel->needs.halves() && p.k > 0) {
-        const BatchShape batch = batch_shape(p, valid.batch_count());
+        const BatchShape batch = batch_shape(p);
         const int block = kernel->needs.halves_block;
-        halves.a = pack::halves_task(pack_a.result(p.a), false, p.m, p.k, block, batch);
-        halves.b = pack::halves_task(pack_b.result(p.b), true, p.n, p.k, block, batch);
+        halves.a = pack::halves_task(pack_a.result, false, p.m, p.k, block, batch);
+        halves.b = pack::halves_task(pack_b.result, true, p.n, p.k, block, batch);
         halves.a_offset = reserve(halves.a.target.bytes);
         halves.b_offset = reserve(halves.b.target.bytes);
         halves.a_exponents_offset = reserve(pack::exponents_bytes(halves.a));
@@ -212,7 +157,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     kernel_workspace_offset =
         reserve(std::max(schedule.workspace_bytes, halves.fallback_schedule.workspace_bytes));
 
-    a = footprint(p, p.a, p.m, p.k, "A");
+    const GemmProblem& lies = valid.ungathered();
+    a = footprint(lies, lies.a, lies.m, lies.k, "A");
     b = footprint(p, p.b, p.k, p.n, "B");
     c = footprint(p, p.c, p.m, p.n, "C");
     d = footprint(p, p.d, p.m, p.n, "D");
@@ -228,7 +174,7 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
     args.m = p.m;
     args.n = p.n;
     args.k = p.k;
-    args.batch = batch_shape(p, valid.batch_count());
+    args.batch = batch_shape(p);
     args.a = matrix_view(p.a);
     args.b = matrix_view(p.b);
     args.c = matrix_view(p.c);
@@ -250,7 +196,7 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
     const bool reads_c = scalars.beta != 0.0;
     check_operand(p.d, valid->d, "D");
     if (reads_ab) {
-        check_operand(p.a, valid->a, a_name);
+        check_operand(p.a, valid.ungathered().a, a_name);
         check_operand(p.b, valid->b, b_name);
     }
     if (reads_c) check_operand(p.c, valid->c, "C");
@@ -334,7 +280,8 @@ void Plan::Impl::pack(GemmArgs& args, char* workspace, StreamView stream) const 
         task = step.task;
         task.source.data = operand.data;
         task.target.view.data = workspace + step.workspace_offset;
-        operand = task.target.view;
+        operand = step.result;
+        operand.data = task.target.view.data;
     };
     add(pack_a, args.a);
     add(pack_b, args.b);
@@ -466,13 +413,17 @@ std::string Plan::describe() const {
     text += "device     " + properties(plan.device).name + "\n";
     text += "kernel     " + plan.kernel_name + ", split-K " + std::to_string(split_k()) +
             (plan.schedule.splits_rest ? " of the tiles behind the last whole wave" : "") + "\n";
+    const std::string gathered =
+        plan.valid.is_gathered()
+            ? ", gathered into matrices of " + std::to_string(plan.valid->m) + " rows"
+            : "";
     const auto packing = [&](const char* operand, const PackStep& step) {
         if (!step.needed) return;
-        const MatrixView& target = step.task.target.view;
+        const MatrixView& target = step.result;
         text += std::string("pack       ") + operand + " to " + name(target.dtype) +
                 (step.task.rounds_to_tf32 ? " rounded to TF32" : "") + " strides (" +
-                std::to_string(target.row_stride) + ", " + std::to_string(target.col_stride) +
-                ")\n";
+                std::to_string(target.row_stride) + ", " + std::to_string(target.col_stride) + ")" +
+                (&step == &plan.pack_a ? gathered : "") + "\n";
     };
     packing(plan.valid.transposed() ? "B" : "A", plan.pack_a);
     packing(plan.valid.transposed() ? "A" : "B", plan.pack_b);

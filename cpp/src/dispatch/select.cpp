@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -59,6 +60,7 @@ class Reasons {
         }
         groups_.push_back({&family, kernel.name, reason, 1});
     }
+    void add_note(const std::string& note) { note_ = "\n  " + note; }
     std::string text() const {
         std::string text;
         for (const Group& group : groups_) {
@@ -73,7 +75,7 @@ class Reasons {
             }
             text += ": " + group.reason;
         }
-        return text.empty() ? "\n  (no kernel is left to choose from)" : text;
+        return (text.empty() ? "\n  (no kernel is left to choose from)" : text) + note_;
     }
 
    private:
@@ -84,6 +86,7 @@ class Reasons {
         int count;
     };
     std::vector<Group> groups_;
+    std::string note_;
 };
 
 bool is_any(const KernelInfo&) { return true; }
@@ -189,6 +192,35 @@ void check_names(const Forced& forced) {
     }
 }
 
+std::optional<Choice> find(const ValidProblem& problem, const DeviceProperties& device,
+                           const Forced& forced, Reasons& reasons) {
+    const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
+    for (const RegisteredFamily& entry : registered_families()) {
+        if (!forced.family.empty() && forced.family != entry.name) continue;
+        Choice best = best_of(entry, problem, device, forced.kernel, is_any, reasons);
+        if (best.kernel && best.kernel->needs.halves()) {
+            const Choice other = fallback_of(best, problem, device);
+            const bool never_fits = problem->k < halves::kMinNonzeros;
+            // To a family further down, which may pack: a fallback does not.
+            if (!is_forced && (never_fits || other.schedule.cost_us <= best.schedule.cost_us)) {
+                continue;
+            }
+            best.fallback = other.kernel;
+            best.fallback_schedule = other.schedule;
+        }
+        if (best.kernel) return is_forced ? best : after_competition(best, problem, device);
+        // Families differ in their bits, so M and the batch must not choose among them.
+        if (!is_forced && problem.batch_invariant() &&
+            accepts(entry, single_row(problem), device)) {
+            reasons.add_note("(a single row goes to " + std::string(entry.name) +
+                             ", and other families would give it other bits: with determinism "
+                             "run_to_run they may compute this product)");
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 const Forced& forced_by_environment() {
@@ -220,44 +252,37 @@ const Forced& forced_by_environment() {
 
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
     Reasons reasons;
-    std::string note;
-    for (const RegisteredFamily& entry : registered_families()) {
-        if (!forced.family.empty() && forced.family != entry.name) continue;
-        Choice best = best_of(entry, problem, device, forced.kernel, is_any, reasons);
-        const bool is_forced = !forced.family.empty() || !forced.kernel.empty();
-        if (best.kernel && best.kernel->needs.halves()) {
-            const Choice other = fallback_of(best, problem, device);
-            const bool never_fits = problem->k < halves::kMinNonzeros;
-            // To a family further down, which may pack: a fallback does not.
-            if (!is_forced && (never_fits || other.schedule.cost_us <= best.schedule.cost_us)) {
-                continue;
-            }
-            best.fallback = other.kernel;
-            best.fallback_schedule = other.schedule;
-        }
-        if (best.kernel) return is_forced ? best : after_competition(best, problem, device);
-        // Families differ in their bits, so M and the batch must not choose among them.
-        if (!is_forced && problem.batch_invariant() &&
-            accepts(entry, single_row(problem), device)) {
-            note = "\n  (a single row goes to " + std::string(entry.name) +
-                   ", and other families would give it other bits: with determinism "
-                   "run_to_run they may compute this product)";
-            break;
-        }
-    }
+    if (const auto found = find(problem, device, forced, reasons)) return *found;
     std::string asked;
     if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
     if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
     throw NoKernelError("no kernel computes this product on " + device.name +
-                        (asked.empty() ? "" : " under" + asked) + ":" + reasons.text() + note);
+                        (asked.empty() ? "" : " under" + asked) + ":" + reasons.text());
+}
+
+// Estimates err by as much: products that gathering would hardly help stay as they are.
+constexpr double kMostOfUngathered = 0.8;
+
+Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
+    const Choice as_it_is = select(problem, device, forced);
+    const std::optional<ValidProblem> gathered = problem.gathered();
+    if (!gathered || device.device.is_cpu()) return as_it_is;
+    Reasons reasons;
+    const std::optional<Choice> other = find(*gathered, device, forced, reasons);
+    if (!other) return as_it_is;
+    const double us =
+        other->schedule.cost_us + gathering_us(*gathered, device, other->kernel->needs);
+    if (us > kMostOfUngathered * as_it_is.schedule.cost_us) return as_it_is;
+    problem = *gathered;
+    return *other;
 }
 
 std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {
     const DefaultFloatingPoint environment;  // as a plan has
-    const ValidProblem valid = ValidProblem::check(problem);
+    ValidProblem valid = ValidProblem::check(problem);
     const KernelInfo* chosen = nullptr;
     try {
-        chosen = select(valid, device, {}).kernel;
+        chosen = select_form(valid, device, {}).kernel;
     } catch (const NoKernelError&) {
     }
     std::vector<KernelVerdict> verdicts;

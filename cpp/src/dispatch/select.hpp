@@ -30,5 +30,8 @@ struct Choice {
 // the fallback; where a row of a later family competes and costs less, that one. Throws
 // NoKernelError with every candidate's reason.
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
+// The same of the problem as it is, or gathered() where that costs clearly less, with the pass that
+// gathers: `problem` is in that form then.
+Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
 
 }  // namespace tcgemm

@@ -84,19 +84,33 @@ constexpr OperandNeeds packed_needs(const OperandNeeds& needs) {
     return needs.halves() ? OperandNeeds{} : needs;
 }
 
-// Of that pass: operands are read and written once.
+// Of an operand that is read and written once.
+inline double packed_bytes(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
+                           std::int64_t cols, const OperandNeeds& needs) {
+    return static_cast<double>(rows) * static_cast<double>(cols) *
+           distinct_matrices(*problem, operand) *
+           (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
+}
+// Of that pass.
 inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
                          const OperandNeeds& kernel_needs) {
     const OperandNeeds needs = packed_needs(kernel_needs);
     double bytes = 0;
-    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
-        bytes += static_cast<double>(rows) * static_cast<double>(cols) *
-                 distinct_matrices(*problem, operand) *
-                 (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
-    };
-    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k);
-    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n);
+    if (packs_a(problem, needs)) {
+        bytes += packed_bytes(problem, problem->a, problem->m, problem->k, needs);
+    }
+    if (packs_b(problem, needs)) {
+        bytes += packed_bytes(problem, problem->b, problem->k, problem->n, needs);
+    }
     return packing_pass_us(bytes, device);
+}
+// What a gathered problem's A adds where the kernel would take it as it is.
+inline double gathering_us(const ValidProblem& problem, const DeviceProperties& device,
+                           const OperandNeeds& kernel_needs) {
+    const OperandNeeds needs = packed_needs(kernel_needs);
+    if (packs_a(problem, needs)) return 0;  // counted
+    return packing_pass_us(packed_bytes(problem, problem->a, problem->m, problem->k, needs),
+                           device);
 }
 
 }  // namespace tcgemm

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "problem/footprint.hpp"
 #include "tcgemm/problem.hpp"
@@ -14,7 +15,8 @@ namespace tcgemm {
 //  - batch dimensions of extent 1 are gone, the others are in the order of their strides, and
 //    neighbours that one stride can walk are merged; matrices that share B and follow each other
 //    row by row, in any dimension, are one matrix of more rows, and few rows that do not follow
-//    each other change places with a dimension that does; single columns that share A are turned;
+//    each other change places with a dimension that does;
+//  - a single column is a row, where its elements follow each other or matrices share A;
 //  - the stride of a dimension of extent 1 is what a packed matrix would have, row-major, or
 //    column-major where it is a column whose elements follow each other;
 //  - precision and accumulate are resolved, never `automatic`.
@@ -30,6 +32,12 @@ class ValidProblem {
     bool transposed() const { return transposed_; }
     // The same as D^T = B^T A^T, whatever its strides are then: for kernels that can store that.
     ValidProblem turned() const;
+    // The same with matrices that share B as one, of more rows, where only those of A do not follow
+    // each other: problem->a is as the plan has to pack it. None where no two would follow.
+    std::optional<ValidProblem> gathered() const;
+    bool is_gathered() const { return ungathered_.has_value(); }
+    // Of a gathered problem the one that it is made of, with A where it lies; else the problem.
+    const GemmProblem& ungathered() const { return ungathered_ ? *ungathered_ : problem_; }
     // See Determinism. A kernel that accepts such a problem adds up the products of an element in
     // an order that follows as_given().n, k, dtypes and precision alone. What decides that order,
     // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
@@ -50,8 +58,8 @@ class ValidProblem {
 
    private:
     ValidProblem() = default;
-    void turn();
     GemmProblem problem_, given_;
+    std::optional<GemmProblem> ungathered_;
     bool transposed_ = false;
     DType compute_dtype_ = DType::f32;
     std::int64_t batch_count_ = 1;

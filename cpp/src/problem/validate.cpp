@@ -1,12 +1,9 @@
 // The only validation: what it lets through, every later step trusts.
-#include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 
+#include "problem/canonical.hpp"
 #include "problem/scales.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/error.hpp"
@@ -237,155 +234,6 @@ void check_no_self_overlap(const GemmProblem& p) {
     }
 }
 
-Operand transpose(Operand operand) {
-    std::swap(operand.row_stride, operand.col_stride);
-    return operand;
-}
-
-void set_strides_of_single_rows_and_columns(Operand& operand, int64_t rows, int64_t cols) {
-    if (cols <= 1) operand.col_stride = operand.row_stride == 1 && rows > 1 ? rows : 1;
-    if (rows <= 1) operand.row_stride = operand.col_stride == 1 ? std::max<int64_t>(cols, 1) : 1;
-}
-
-void set_all_strides(GemmProblem& p) {
-    set_strides_of_single_rows_and_columns(p.a, p.m, p.k);
-    set_strides_of_single_rows_and_columns(p.b, p.k, p.n);
-    set_strides_of_single_rows_and_columns(p.c, p.m, p.n);
-    set_strides_of_single_rows_and_columns(p.d, p.m, p.n);
-}
-
-bool share_b(const GemmProblem& p, int dim) {
-    return p.b.batch_stride[dim] == 0 && p.scale_b.batch_stride[dim] == 0;
-}
-bool share_a_alone(const GemmProblem& p, int dim) {
-    return p.a.batch_stride[dim] == 0 && p.scale_a.batch_stride[dim] == 0 && !share_b(p, dim);
-}
-bool any(const GemmProblem& p, bool (*share)(const GemmProblem& p, int dim)) {
-    for (int dim = 0; dim < p.batch_rank; ++dim) {
-        if (p.batch_shape[dim] > 1 && share(p, dim)) return true;
-    }
-    return false;
-}
-
-// Calls change(dims) for the shape of the batch and for each operand's and scale's strides.
-template <class Change>
-void change_batch(GemmProblem& p, const Change& change) {
-    change(p.batch_shape);
-    for (Operand* o : {&p.a, &p.b, &p.c, &p.d}) change(o->batch_stride);
-    for (Scale* scale : {&p.scale_a, &p.scale_b}) change(scale->batch_stride);
-}
-
-// The order of batch dimensions is nobody's: those that share B come last, where they may go on as
-// rows, and the matrices of D one behind the other.
-void sort_batch_dimensions(GemmProblem& p) {
-    std::array<int, kMaxBatchDims> order;
-    std::iota(order.begin(), order.end(), 0);
-    const auto key = [&](int dim) {
-        return std::pair(!share_b(p, dim), std::abs(p.d.batch_stride[dim]));
-    };
-    std::stable_sort(order.begin(), order.begin() + p.batch_rank,
-                     [&](int one, int other) { return key(one) > key(other); });
-    change_batch(p, [&](BatchDims& dims) {
-        const BatchDims given = dims;
-        for (int dim = 0; dim < p.batch_rank; ++dim) dims[dim] = given[order[dim]];
-    });
-}
-
-void merge_batch_dimensions(GemmProblem& p) {
-    int rank = 0;
-    for (int dim = 0; dim < p.batch_rank; ++dim) {
-        const int64_t extent = p.batch_shape[dim];
-        if (extent == 1) continue;
-        bool merges = rank > 0;
-        change_batch(p, [&](const BatchDims& strides) {
-            int64_t walked = 0;  // an overflow means: not the same stride
-            merges = merges && (&strides == &p.batch_shape ||
-                                (!__builtin_mul_overflow(strides[dim], extent, &walked) &&
-                                 strides[rank - 1] == walked));
-        });
-        const int to = merges ? rank - 1 : rank++;
-        const int64_t merged = (merges ? p.batch_shape[to] : 1) * extent;
-        change_batch(p, [&](BatchDims& dims) { dims[to] = dims[dim]; });
-        p.batch_shape[to] = merged;
-    }
-    p.batch_rank = rank;
-    change_batch(p, [&](BatchDims& dims) { std::fill(dims.begin() + rank, dims.end(), 0); });
-}
-
-// Whether the scales of `m` rows go on as those of the next matrix in batch dimension `dim`.
-bool scales_continue(const Scale& scale, int64_t m, int dim) {
-    const int64_t step = scale.batch_stride[dim];
-    switch (scale.kind) {
-        case ScaleKind::none: return true;
-        case ScaleKind::tensor: return step == 0;
-        case ScaleKind::vector:
-        case ScaleKind::block_1x128: return m == 1 || step == scale.outer_stride * m;
-        case ScaleKind::block_128x128: return false;
-    }
-    return false;
-}
-
-constexpr int64_t kMaxRows = int64_t{1} << 30;  // of the result; kernels count rows in 32 bits
-
-// Whether the matrices of batch dimension `dim` share B and follow each other row by row.
-bool continues_as_rows(const GemmProblem& p, int dim) {
-    const auto continues = [&](const Operand& o) {
-        int64_t walked = 0;  // an overflow means: no
-        return p.m == 1 || (!__builtin_mul_overflow(o.row_stride, p.m, &walked) &&
-                            o.batch_stride[dim] == walked);
-    };
-    return p.m <= kMaxRows / p.batch_shape[dim] && share_b(p, dim) && continues(p.a) &&
-           continues(p.c) && continues(p.d) && scales_continue(p.scale_a, p.m, dim);
-}
-
-// Such matrices are one: better tiles, and B is loaded once.
-void fold_batch_into_rows(GemmProblem& p) {
-    for (int dim = p.batch_rank - 1; dim >= 0; --dim) {
-        if (!continues_as_rows(p, dim)) continue;
-        if (p.m == 1) {
-            for (Operand* o : {&p.a, &p.c, &p.d}) o->row_stride = o->batch_stride[dim];
-            if (p.scale_a.kind != ScaleKind::tensor) {
-                p.scale_a.outer_stride = p.scale_a.batch_stride[dim];
-            }
-        }
-        p.m *= p.batch_shape[dim];
-        change_batch(p, [&](BatchDims& dims) {
-            std::copy(dims.begin() + dim + 1, dims.begin() + p.batch_rank, dims.begin() + dim);
-            dims[p.batch_rank - 1] = 0;
-        });
-        dim = --p.batch_rank;  // all are asked again, of more rows
-    }
-}
-
-// Of many matrices with few rows that share B and do not follow each other, such as x[:, :2] @ w,
-// all first rows are a matrix, all second ones, and so on: tiles are filled, and B is loaded as
-// often as a matrix had rows.
-void swap_rows_and_batch(GemmProblem& p) {
-    constexpr int64_t kTileRows = 128;
-    Scale& scale = p.scale_a;
-    if (p.m == 0 || p.m >= kTileRows || scale.kind == ScaleKind::block_128x128 ||
-        p.a.col_stride != 1 || p.c.col_stride != 1 || p.d.col_stride != 1) {
-        return;
-    }
-    int best = -1;  // the dimension with most matrices
-    for (int dim = 0; dim < p.batch_rank; ++dim) {
-        const int64_t matrices = p.batch_shape[dim];
-        const bool fills_tiles =
-            matrices <= kMaxRows && 2 * p.m * ((matrices + kTileRows - 1) / kTileRows) <= matrices;
-        const bool may_swap =
-            share_b(p, dim) && (scale.kind != ScaleKind::tensor || scale.batch_stride[dim] == 0);
-        if (fills_tiles && may_swap && (best < 0 || matrices > p.batch_shape[best])) best = dim;
-    }
-    if (best < 0) return;
-    for (Operand* o : {&p.a, &p.c, &p.d}) std::swap(o->row_stride, o->batch_stride[best]);
-    if (scale.kind != ScaleKind::tensor) std::swap(scale.outer_stride, scale.batch_stride[best]);
-    std::swap(p.m, p.batch_shape[best]);
-    // Rows become the outermost dimension, so that others may go on as the new ones.
-    change_batch(p, [best](BatchDims& dims) {
-        std::rotate(dims.begin(), dims.begin() + best, dims.begin() + best + 1);
-    });
-}
-
 }  // namespace
 
 Footprint footprint(const GemmProblem& problem, const Operand& operand, int64_t rows, int64_t cols,
@@ -446,35 +294,27 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     }
     check_no_self_overlap(p);
 
-    // A column is a row, too, and matrices that share A share B then. Rows that share B stay rows.
-    const bool lies_across =
-        p.d.col_stride != 1 && (p.m > 1 ? p.d.row_stride == 1 : !any(p, share_b));
-    if (p.n > 1 ? lies_across : p.m > 1 && any(p, share_a_alone)) valid.turn();
-    set_all_strides(p);
-    sort_batch_dimensions(p);
-    merge_batch_dimensions(p);
-    fold_batch_into_rows(p);
-    swap_rows_and_batch(p);
-    fold_batch_into_rows(p);
-    if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) valid.turn();  // a single column is a row
-    set_all_strides(p);
-    valid.batch_count_ = 1;
-    for (int dim = 0; dim < p.batch_rank; ++dim) valid.batch_count_ *= p.batch_shape[dim];
+    valid.transposed_ = canonical::bring_into_form(p);
+    valid.batch_count_ = canonical::count_batches(p);
     return valid;
-}
-
-void ValidProblem::turn() {
-    GemmProblem& p = problem_;
-    transposed_ = !transposed_;
-    std::swap(p.m, p.n);
-    std::swap(p.a, p.b);
-    std::swap(p.scale_a, p.scale_b);
-    for (Operand* const operand : {&p.a, &p.b, &p.c, &p.d}) *operand = transpose(*operand);
 }
 
 ValidProblem ValidProblem::turned() const {
     ValidProblem other = *this;
-    other.turn();
+    canonical::turn(other.problem_);
+    if (ungathered_) canonical::turn(*other.ungathered_);
+    other.transposed_ = !transposed_;
+    return other;
+}
+
+std::optional<ValidProblem> ValidProblem::gathered() const {
+    ValidProblem other = *this;
+    GemmProblem lies = problem_;
+    const std::optional<GemmProblem> gathered = canonical::gather_rows(lies);
+    if (!gathered) return std::nullopt;
+    other.problem_ = *gathered;
+    other.ungathered_ = lies;
+    other.batch_count_ = canonical::count_batches(other.problem_);
     return other;
 }
 
