@@ -304,6 +304,16 @@ TEST(float32_goes_to_tensor_cores_in_halves_on_a100_but_not_on_consumer_cards) {
     }
 }
 
+// There few FP64 lanes bound every kernel, so that all else must tell them apart.
+TEST(a_turing_card_does_not_compute_large_fp64_products_row_by_row) {
+    const DeviceProperties card = gpu(7, 5);
+    if (!runs_on(build_info().architectures, card.cc())) return;
+    for (const std::int64_t size : {1024, 4096}) {
+        const ValidProblem problem = ValidProblem::check(square(size, DType::f64));
+        CHECK(select(problem, card, {}).kernel->tile.block_m >= 32);
+    }
+}
+
 // A warp for each of many small matrices, which a tile of tensor cores' kernels would hardly fill.
 TEST(batches_of_small_matrices_have_kernels_of_their_own) {
     for (const auto& [major, minor] : {std::pair{8, 0}, {9, 0}}) {

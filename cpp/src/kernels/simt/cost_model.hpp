@@ -46,7 +46,8 @@ inline constexpr int kStoredColumns = 64;      // together, at most
 inline constexpr double kReduceCycles = 8000;  // a second launch
 inline constexpr double kBytesPerCycle = 24;   // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;     // of memory, for pieces of rows as long as a k-tile
-inline constexpr int kMaxParts = 256;          // of K
+inline constexpr double kMostOfFewLanes = 0.95;   // of the FP64 rate of a GeForce card
+inline constexpr int kMaxParts = 256;             // of K
 inline constexpr std::int64_t kMinPartTiles = 8;  // k-tiles
 // Parts of 1024 add a twentieth to what many rows take, and few rows are several times as fast.
 inline constexpr InvariantSplit kInvariantSplit = {2048, 1024, 32};
@@ -67,7 +68,9 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     const double slower = kernel.accumulator_bytes == 8 ? fp64_lanes(90) / fp64_lanes(device.cc())
                           : device.cc() <= 80           ? 2
                                                         : 1;
-    const double multiply_cycles = kernel.multiply_cycles * slower;
+    // What else there is to do hides behind multiplications that take so long.
+    const double efficiency = slower > 2 ? kMostOfFewLanes : kernel.efficiency;
+    const double multiply_cycles = kernel.multiply_cycles * slower / efficiency;
     const double blocks = static_cast<double>(divide_up(problem->m, kernel.block_m)) *
                           static_cast<double>(divide_up(problem->n, kernel.block_n)) * batch *
                           parts;
@@ -83,8 +86,7 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
     // goes to SMs two by two.
     const auto wave = [&](double resident) {
         if (resident == 0) return 0.0;
-        return k_tiles * std::max(kKTileCycles / kernel.slices +
-                                      resident * multiply_cycles / kernel.efficiency,
+        return k_tiles * std::max(kKTileCycles / kernel.slices + resident * multiply_cycles,
                                   kLatencyCycles / kernel.ahead) +
                kBlockCycles + kThreadCycles * kernel.thread_outputs + resident * store_cycles;
     };
