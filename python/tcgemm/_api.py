@@ -79,15 +79,15 @@ def matmul(
     out_dtype : dtype or str, optional
         float16, bfloat16, float32 or float64; of int8 operands int32, float16, bfloat16 or float32;
         of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
-        that holds both operands; int32 for int8 and float32 for FP8 operands, with scales or a
-        `precision` of floating-point numbers float32 or float64 for both. The accumulator is
-        rounded to it once.
+        that holds both operands; of int8 operands int32, with scales or a floating-point
+        `precision` float32 (float64 for fp64); of FP8 operands float32. The accumulator is rounded
+        to it once.
     precision : {"fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64", "int8", "fp8", ...}, optional
         What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
         they hold, so that nothing is lost. "tf32" leaves 11 significant bits of float32. "fp32"
         gives FP32-grade results by whichever kernel is the fastest that does; "fp32_simt"
         multiplies in FP32 itself, on CUDA cores. "fp8_e4m3", "fp8_e5m2" and "fp8" (each in its own
-        format) take operands of FP8, "int8" those of int8.
+        format) take operands of FP8, "int8" those of int8. FP8 operands take these and "fp16".
     accumulate : {"fp32", "promoted", "fp16", "fp64", "int32", "fast"}, optional
         What the products are summed in. Default: FP32 for fp16, bf16, tf32 and fp32, FP64 for fp64,
         INT32 for int8, promoted for FP8. "promoted" adds FP32 sums of at most 128 products to a
@@ -310,8 +310,8 @@ def plan(
     -------
     Plan
         With ``execute()``, ``kernel``, ``family``, ``workspace_bytes``, ``precision``,
-        ``accumulate``, ``epilogue``, ``split_k``, ``out_dtype``, ``device``; ``str(plan)`` explains
-        it.
+        ``accumulate``, ``epilogue``, ``split_k``, ``fallback``, ``out_dtype``, ``device``;
+        ``str(plan)`` explains it.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Exceptions. Each also derives from the built-in that a caller would catch anyway.
 
-A message names the operand, its value, what is required and the way out. Errors are raised before
-anything is launched: the output is untouched.
+A message names the operand, its value, what is required and the way out. Errors about arguments are
+raised before anything is launched: the output is untouched.
 """
 
 from __future__ import annotations
