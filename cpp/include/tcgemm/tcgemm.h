@@ -139,8 +139,8 @@ TCGEMM_API const char* tcgemm_version(void);
 TCGEMM_API const char* tcgemm_last_error(void);
 TCGEMM_API const char* tcgemm_status_name(tcgemm_status status);
 
-/* Packed row-major matrices of one dtype (output: the same, also of FP8; int32 for int8), at addresses that are
-   multiples of 16 bytes; precision and accumulate automatic. */
+/* Packed row-major matrices of one dtype (output: the same, also of FP8; int32 for int8), at
+   addresses that are multiples of 16 bytes; precision and accumulate automatic. */
 TCGEMM_API void tcgemm_problem_init(tcgemm_problem* problem, int64_t m, int64_t n, int64_t k,
                                     tcgemm_dtype dtype);
 
