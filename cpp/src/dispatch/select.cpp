@@ -265,8 +265,9 @@ constexpr double kMostOfUngathered = 0.8;
 
 Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
     const Choice as_it_is = select(problem, device, forced);
+    if (device.device.is_cpu()) return as_it_is;  // where nothing is packed
     const std::optional<ValidProblem> gathered = problem.gathered();
-    if (!gathered || device.device.is_cpu()) return as_it_is;
+    if (!gathered) return as_it_is;
     Reasons reasons;
     const std::optional<Choice> other = find(*gathered, device, forced, reasons);
     if (!other) return as_it_is;
