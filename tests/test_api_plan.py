@@ -212,3 +212,14 @@ def test_a_plan_in_a_cycle_is_collected():
     del a
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("rows", [2, 0])
+def test_factors_that_no_execute_takes_are_refused_at_once(rows):
+    a, b = np.ones((rows, 3), np.int8), np.ones((3, 4), np.int8)
+    c = np.ones((rows, 4), np.int32)
+    for factors in ({"alpha": 0.5}, {"alpha": 1, "beta": 0.25}):
+        with pytest.raises(tcgemm.InvalidArgument, match=r"whole numbers.*out_dtype"):
+            tcgemm.plan(a, b, c, **factors)
+        with pytest.raises(tcgemm.InvalidArgument, match=r"whole numbers.*out_dtype"):
+            tcgemm.gemm(a, b, c, **factors)

@@ -137,7 +137,7 @@ def test_info_of_no_architecture(capsys, arch):
     ("arguments", "named"),
     [
         (["--sms", "5"], "--arch"),
-        (["--arch", "80", "--sms", "0"], "--sms 0: expected 1 or more"),
+        (["--arch", "80", "--sms", "0"], "--sms 0: expected 1 to 2"),
         (["--arch", "60"], "--arch 6.0: the oldest GPU that tcgemm has kernels for is sm_70"),
     ],
 )
@@ -253,6 +253,16 @@ def test_a_plot_without_a_folder_is_refused_at_once(capsys, tmp_path, monkeypatc
     status, output = run(capsys, *command, "--plot", str(tmp_path / "none" / "a.png"))
     assert status == 2
     assert "there is no folder" in output.err
+
+
+@pytest.mark.parametrize("command", [["verify"], ["bench", "--sizes", "16"]])
+def test_results_and_plot_are_two_files(capsys, tmp_path, monkeypatch, command):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(tcgemm, "plan", None)  # nothing is multiplied
+    file = str(tmp_path / "a.png")
+    status, output = run(capsys, *command, "--plot", file, "--json", file)
+    assert status == 2
+    assert "--plot names the same file" in output.err
 
 
 def test_verify_plot(capsys, tmp_path):

@@ -292,6 +292,44 @@ def test_only_a_refused_argument_is_asked_without_it(a, b):
         assert kind.calls == calls
 
 
+def test_one_object_of_a_class_may_take_what_another_refuses(a, b):
+    """A proxy in front of an old library's array, then in front of a read-only one of NumPy."""
+
+    class Proxy:
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    frozen = a.copy()
+    frozen.flags.writeable = False
+    for array in (frozen, OldProducer(a), frozen, OldProducer(a)):
+        np.testing.assert_array_equal(tcgemm.matmul(Proxy(array), b), a @ b)
+
+
+def test_an_array_may_change_its_class_when_it_is_asked(a, b):
+    """As lazy ones do: the class that it had may end then."""
+
+    class Ready(Producer):
+        pass
+
+    def lazy():
+        class Lazy(Producer):
+            def __dlpack_device__(self):
+                self.__class__ = Ready
+                gc.collect()
+                return Producer.__dlpack_device__(self)
+
+        return Lazy(a)
+
+    for _ in range(20):
+        np.testing.assert_array_equal(tcgemm.matmul(lazy(), b), a @ b)
+
+
 def test_what_is_no_capsule_is_refused(a, b):
     class Strange(Producer):
         answer = None

@@ -100,10 +100,15 @@ def test_what_has_a_length_is_no_number(ab, scale):
 
 
 def test_numbers_that_no_float_holds(ab):
-    with pytest.raises(tcgemm.InvalidArgument, match="scale_a is an integer beyond"):
+    with pytest.raises(tcgemm.InvalidArgument, match="scale_a is a number beyond"):
         tcgemm.gemm(*ab, scale_a=10**400)
     with pytest.raises(tcgemm.DTypeError, match="alpha is 'x'"):
         tcgemm.gemm(*ab, alpha="x", scale_a=2.0)
+    with pytest.raises(tcgemm.DTypeError, match=r"alpha has no value .* must be a real"):
+        tcgemm.gemm(*ab, alpha=Decimal("sNaN"))
+    with pytest.raises(tcgemm.DTypeError, match=r"alpha is \[0, 1, .*must be a real") as raised:
+        tcgemm.gemm(*ab, alpha=list(range(10**5)))
+    assert len(str(raised.value)) < 300
 
 
 def test_what_stands_before_an_unread_operand_stays_0(rng):
@@ -127,5 +132,5 @@ def test_a_plan_keeps_them(rng):
     assert (plan.execute() == 0.5 * (2 * exact + c)).all()
     with pytest.raises(tcgemm.InvalidArgument, match="scale_b is a number, but the plan"):
         plan.execute(scale_b=2.0)
-    with pytest.raises(tcgemm.InvalidArgument, match="scale_a is given, but the plan"):
+    with pytest.raises(tcgemm.InvalidArgument, match="scale_a is an array, but the plan was made"):
         plan.execute(scale_a=np.array(2.0, F32))

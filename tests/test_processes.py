@@ -119,6 +119,60 @@ def test_threads_multiply_while_the_environment_grows():
     python(script, TCGEMM_DEVICE="cpu")
 
 
+def test_p02_fork_after_a_gpu_that_is_not_there():
+    """A call that asks for a GPU where there is none has used no CUDA."""
+    python(
+        FORK
+        + """
+    os.environ["TCGEMM_DEVICE"] = "cuda"
+    try:
+        check()
+    except tcgemm.DeviceError:
+        del os.environ["TCGEMM_DEVICE"]
+    else:
+        raise AssertionError("no error")
+    check()
+    in_child(check)
+    """,
+        CUDA_VISIBLE_DEVICES="",
+    )
+
+
+def test_threads_of_a_product_take_no_signals():
+    """They are for threads that wait for them; one that takes a signal instead ends the process."""
+    script = """
+        import glob, os
+        import numpy as np
+        import tcgemm
+
+        a = np.ones((400, 400), np.float32)
+        before = set(os.listdir("/proc/self/task"))
+        tcgemm.matmul(a, a)
+        started = set(os.listdir("/proc/self/task")) - before
+        assert started
+        for thread in started:
+            status = open(f"/proc/self/task/{thread}/status").read()
+            blocked = int(status.split("SigBlk:")[1].split()[0], 16)
+            assert blocked >> (10 - 1) & 1, status  # SIGUSR1
+    """
+    python(script, TCGEMM_DEVICE="cpu", TCGEMM_NUM_THREADS="3")
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="it works there")
+def test_a_subinterpreter_is_refused():
+    """pybind11's module would wait for ever."""
+    script = """
+        import _xxsubinterpreters as interpreters
+        try:
+            interpreters.run_string(interpreters.create(), "import tcgemm")
+        except interpreters.RunFailedError as error:
+            assert "subinterpreter of Python 3.11" in str(error), error
+        else:
+            raise AssertionError("no error")
+    """
+    python(script)
+
+
 @pytest.mark.parametrize("status", [0, 3])
 def test_the_process_may_end_while_a_thread_multiplies(status):
     script = f"""

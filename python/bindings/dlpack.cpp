@@ -285,18 +285,35 @@ bool refuses_an_argument(const py::error_already_set& error) {
 py::object call_dlpack(py::handle array, TypeInfo& type, DlpackStream stream) {
     const py::object export_array = array.attr("__dlpack__");
     const py::object stream_value = stream ? py::object(py::int_(*stream)) : py::none();
+    const auto with_max_version = [&] {
+        return export_array(
+            py::arg("stream") = stream_value,
+            py::arg("max_version") = py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+    };
     if (type.takes_max_version) {
         try {
-            return export_array(py::arg("stream") = stream_value,
-                                py::arg("max_version") =
-                                    py::make_tuple(DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
+            return with_max_version();
         } catch (py::error_already_set& error) {
             if (!refuses_an_argument(error)) throw;
         }
+        py::object capsule = export_array(py::arg("stream") = stream_value);
+        type.takes_max_version = false;
+        return capsule;
     }
-    py::object capsule = export_array(py::arg("stream") = stream_value);
-    type.takes_max_version = false;
-    return capsule;
+    try {
+        return export_array(py::arg("stream") = stream_value);
+    } catch (py::error_already_set& refused) {
+        // One object of a class that forwards need not refuse what another does.
+        if (!refused.matches(PyExc_BufferError)) throw;
+        try {
+            py::object capsule = with_max_version();
+            type.takes_max_version = true;
+            return capsule;
+        } catch (py::error_already_set& error) {
+            if (!refuses_an_argument(error)) throw;
+        }
+        throw;
+    }
 }
 
 ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operand, Device device,

@@ -51,16 +51,24 @@ double scalar_from_python(py::handle value, const char* what) {
         }
         const double number = PyFloat_AsDouble(value.ptr());
         if (number != -1.0 || !PyErr_Occurred()) return number;
-        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits
-            PyErr_Clear();
+        const py::error_already_set error;         // clears it
+        if (error.matches(PyExc_OverflowError)) {  // no repr: it may have 1000s of digits
             throw InvalidArgument(std::string(what) +
-                                  " is an integer beyond the range of a float; it must be at most "
+                                  " is a number beyond the range of a float; it must be at most "
                                   "1.8e308 in magnitude");
         }
-        if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
-        PyErr_Clear();
+        if (error.matches(PyExc_ValueError) || error.matches(PyExc_RuntimeError)) {
+            throw DTypeError(std::string(what) + " has no value that could be taken: " +
+                             shown(error.value()) + "; it must be a real number");
+        }
+        if (!error.matches(PyExc_TypeError)) throw error;
     }
-    throw DTypeError(std::string(what) + " is " + shown(py::repr(value)) +
+    constexpr py::ssize_t kMostShown = 200;
+    const py::str text = py::repr(value);
+    throw DTypeError(std::string(what) + " is " +
+                     (py::len(text) <= kMostShown
+                          ? shown(text)
+                          : shown(text[py::slice(0, kMostShown, 1)]) + "...") +
                      "; it must be a real number");
 }
 

@@ -114,20 +114,21 @@ bool is_masked(py::handle array) {
            py::isinstance(array, modules["numpy.ma"].attr("MaskedArray"));
 }
 
-TypeInfo& type_info(py::handle array, const char* operand) {
+std::shared_ptr<TypeInfo> type_info(py::handle array, const char* operand) {
     // Never freed, as it holds Python objects; guarded by the GIL. A type that ends leaves no
     // entry, so that another at its address is inspected anew.
-    static auto& known = *new std::unordered_map<PyTypeObject*, std::unique_ptr<TypeInfo>>;
+    static auto& known = *new std::unordered_map<PyTypeObject*, std::shared_ptr<TypeInfo>>;
     PyTypeObject* const type = Py_TYPE(array.ptr());
     const auto found = known.find(type);
-    if (found != known.end()) return *found->second;
-    auto info = std::make_unique<TypeInfo>(inspect(array, operand));
-    py::weakref(reinterpret_cast<PyObject*>(type), py::cpp_function([type](py::handle itself) {
+    if (found != known.end()) return found->second;
+    const py::object held = py::type::of(array);
+    auto info = std::make_shared<TypeInfo>(inspect(array, operand));
+    py::weakref(held, py::cpp_function([type](py::handle itself) {
                     known.erase(type);
                     itself.dec_ref();
                 }))
         .release();
-    return *known.emplace(type, std::move(info)).first->second;
+    return known.emplace(type, std::move(info)).first->second;
 }
 
 }  // namespace tcgemm::python

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
 #include <string>
 
 #include "dlpack/dlpack.h"
@@ -32,8 +33,9 @@ struct TypeInfo {
     bool keeps_arrays = false;      // the adapter holds some until the GPU is done with them
 };
 
-// Throws DTypeError where the object is no array; `operand` is its name in the message.
-TypeInfo& type_info(py::handle array, const char* operand);
+// Throws DTypeError where the object is no array; `operand` is its name in the message. Outlives
+// the type, which may end while it is asked: an array may change its class.
+std::shared_ptr<TypeInfo> type_info(py::handle array, const char* operand);
 
 // Whether it is an array of numpy.ma, whose mask NumPy's C interface does not show.
 bool is_masked(py::handle array);

@@ -108,8 +108,8 @@ Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& n
         const auto slot = static_cast<Slot>(i);
         if (!has(slot) && slot != kA && slot != kB) continue;
         const py::handle array = arrays_[slot];
-        TypeInfo& type = type_info(array, kSlotNames[slot]);
-        types_[slot] = &type;
+        types_[slot] = type_info(array, kSlotNames[slot]);
+        TypeInfo& type = *types_[slot];
         const bool at_once = tells_at_once(type.protocol);
         if (at_once) imported_[slot] = import_at_once(array, type, kSlotNames[slot], known[slot]);
         const Device device = at_once ? view(slot).device : locate(array, type, kSlotNames[slot]);
@@ -151,7 +151,7 @@ void Operands::choose_compute_device(std::optional<Device> planned) {
 
 bool Operands::any_jax_on_gpu() const {
     if (memory_.is_cpu()) return false;
-    for (const TypeInfo* type : types_) {
+    for (const auto& type : types_) {
         if (type != nullptr && type->framework == Framework::jax) return true;
     }
     return false;
@@ -279,7 +279,7 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
         throw InvalidArgument("a is a " + type.name +
                               ", and tcgemm does not know how to make another one; pass out=");
     }
-    types_[kOut] = &type_info(arrays_[kOut], "out");
+    types_[kOut] = type_info(arrays_[kOut], "out");
     TypeInfo& made = *types_[kOut];
     if (!memory_.is_cpu()) current_[kOut] = &made == &type ? current_[kA] : current_stream(kOut);
     if (tells_at_once(made.protocol)) {

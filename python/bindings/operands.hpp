@@ -66,7 +66,7 @@ class Operands {
     bool waits_for(Slot slot) const;
 
     Arrays arrays_;
-    std::array<TypeInfo*, kSlots> types_{};
+    std::array<std::shared_ptr<TypeInfo>, kSlots> types_;
     std::array<ImportedArray, kSlots> imported_;
     Device memory_, compute_;
     std::optional<DeviceGuard> guard_;  // the current device is `compute_`

@@ -141,6 +141,7 @@ BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars
                               operands.memory_device());
     }
     plan_ = cached_plan(statement_.problem, operands.compute_device());
+    plan_->check_scalars(scales_.times(scalars));
     if (plan_->workspace_bytes() > 0 && !operands.compute_device().is_cpu()) {
         workspace_ =
             std::make_unique<Workspace>(plan_->workspace_bytes(), operands.compute_device());
@@ -157,8 +158,14 @@ void BoundPlan::check_layout(const Operands& operands) const {
         const bool planned = slot == kC ? statement_.has_c : slot == kOut || has_[slot];
         if (!planned) {
             const std::string name = kSlotNames[slot];
-            throw InvalidArgument(name + " is given, but the plan was made without one; make a " +
-                                  "plan with " + name);
+            const bool was_number = (slot == kScaleA && scales_.a) ||
+                                    (slot == kScaleB && scales_.b) ||
+                                    (slot == kScaleD && scales_.d);
+            throw InvalidArgument(
+                was_number ? name + " is an array, but the plan was made with a number; make a " +
+                                 "plan with an array as " + name
+                           : name + " is given, but the plan was made without one; make a plan " +
+                                 "with " + name);
         }
         if (!same_layout(got, wanted)) {
             throw LayoutError(std::string(kSlotNames[slot]) + " is " + name(got.dtype) +

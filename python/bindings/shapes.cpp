@@ -113,7 +113,8 @@ Operand operand_out(const ArrayView& view, const ProductShape& shape, const char
     if (!fits) {
         throw ShapeError(std::string(operand) + " has shape " + text(view.ndim, view.shape) +
                          ", which does not broadcast to the result's " +
-                         text(shape.out_ndim, shape.out));
+                         text(shape.out_ndim, shape.out) +
+                         "; give it that shape, or dimensions of 1 in it");
     }
     int last = shape.out_ndim - 1;
     const int64_t col = shape.b_is_vector ? 0 : stride[last--];

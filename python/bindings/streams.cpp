@@ -153,7 +153,7 @@ void refuse_after_fork() {
 
 void about_to_use_cuda() {
     refuse_after_fork();
-    if (cuda_pid != 0) return;
+    if (cuda_pid != 0 || cuda_device_count() == 0) return;
     cuda_pid = getpid();
     pthread_atfork(nullptr, nullptr, [] { forked_since = true; });
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import _interpreter  # noqa: F401  isort: skip  (before the compiled module)
 from ._api import explain, gemm, matmul, plan
 from ._core import Plan, __version__
 from ._errors import (

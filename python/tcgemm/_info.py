@@ -138,9 +138,13 @@ def supports(
         raise InvalidArgument(f"cc is {cc!r}; it must be a pair such as (9, 0), or None")
     extents = _naturals(shape, 63)
     if len(extents) != 3:
-        raise InvalidArgument(f"shape is {shape!r}; it must be M, N and K, such as (512, 512, 64)")
+        raise InvalidArgument(
+            f"shape is {shape!r}; it must be M, N and K, such as (512, 512, 64), below 2^63"
+        )
     if sm_count is not None and not any(_naturals((sm_count,), 31)):
-        raise InvalidArgument(f"sm_count is {sm_count!r}; it must be a whole number from 1")
+        raise InvalidArgument(
+            f"sm_count is {sm_count!r}; it must be a whole number from 1 to 2^31 - 1"
+        )
     known = [known for known in _CARDS if pair is not None and known <= pair]
     card = _CARDS[max(known, default=OLDEST_GPU)]
     facts = (
@@ -150,7 +154,7 @@ def supports(
         1000 * card.clock_mhz,
         card.memory_gb_per_s,
     )
-    missing = "no kernel of this build has it"
+    missing = "no kernel of this build has it, or none takes a product of this size"
     if pair is not None and pair < OLDEST_GPU:
         missing = TOO_OLD
     elif 0 in extents[:2]:

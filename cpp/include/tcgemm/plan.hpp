@@ -64,6 +64,8 @@ class TCGEMM_API Plan {
     int split_k() const noexcept;  // parts of K: of all tiles, or of those left over by whole waves
     std::size_t workspace_bytes() const noexcept;
     std::string describe() const;  // one line a decision, for people
+    // Throws InvalidArgument where run() would for these factors.
+    void check_scalars(const GemmScalars& scalars) const;
 
     // Launches on `stream` (ignored on the CPU, where the call returns with D written). Nothing is
     // allocated and nothing waits, so the call can be captured into a CUDA graph. `workspace`:

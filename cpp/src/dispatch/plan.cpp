@@ -47,7 +47,7 @@ void check_whole(double value, const char* which) {
     std::snprintf(text, sizeof text, "%.17g", value);
     throw InvalidArgument(std::string(which) + " is " + text +
                           "; an int8 product with an int32 result takes whole numbers up to "
-                          "2^31: name a floating-point dtype for D");
+                          "2^31: name a floating-point dtype for D (out_dtype in Python)");
 }
 
 bool is_aligned(const void* pointer, std::int64_t alignment) {
@@ -200,10 +200,6 @@ void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bo
         check_operand(p.b, valid->b, b_name);
     }
     if (reads_c) check_operand(p.c, valid->c, "C");
-    if (in_integers()) {
-        check_whole(scalars.alpha, "alpha");
-        check_whole(scalars.beta, "beta");
-    }
     const auto refuse = [&](const char* operand, const char* fix) {
         throw LayoutError(std::string("D overlaps operand ") + operand +
                           " in memory, which would be read after it was written; " + fix);
@@ -334,9 +330,16 @@ std::string Plan::fallback() const {
 int Plan::split_k() const noexcept { return impl_->schedule.split_k; }
 std::size_t Plan::workspace_bytes() const noexcept { return impl_->workspace_bytes; }
 
+void Plan::check_scalars(const GemmScalars& scalars) const {
+    if (!impl_->in_integers()) return;
+    check_whole(scalars.alpha, "alpha");
+    check_whole(scalars.beta, "beta");
+}
+
 void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream,
                void* workspace, std::size_t workspace_bytes) const {
     const Impl& plan = *impl_;
+    check_scalars(scalars);
     if (plan.valid.empty()) return;
     const DefaultFloatingPoint environment;  // alpha and beta are rounded here
     GemmPointers p = pointers;

@@ -69,8 +69,9 @@ void check_dtype(DType dtype, const char* operand) {
 DType promote(DType a, DType b) {
     if (a == b) return a;
     if (a == DType::i8 || b == DType::i8) {
+        const char* const precision = is_fp8(a) || is_fp8(b) ? "precision fp16" : "a precision";
         throw DTypeError(std::string("operands A (") + name(a) + ") and B (" + name(b) +
-                         ") mix an integer with a float; cast one of them, or name a precision");
+                         ") mix an integer with a float; cast one of them, or name " + precision);
     }
     if (is_fp8(a) && is_fp8(b)) return DType::f16;
     if (is_fp8(a) || is_fp8(b)) {

@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_can_plot(arguments.plot)
     if arguments.json:
-        check_can_write(arguments.json)
+        check_can_write(arguments.json, arguments.plot)
     if arguments.from_json:
         refuse_beside_from_json(arguments, "plot")
         reports = [_read(path) for path in arguments.from_json.split(",")]

@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sms is not None and not arguments.arch:
         raise UsageError(f"--sms {arguments.sms}: a GPU is named by --arch, pass both")
-    if arguments.sms is not None and arguments.sms < 1:
-        raise UsageError(f"--sms {arguments.sms}: expected 1 or more")
+    if arguments.sms is not None and not 1 <= arguments.sms < 2**31:
+        raise UsageError(f"--sms {arguments.sms}: expected 1 to 2^31 - 1")
     if arguments.arch and arguments.arch < OLDEST_GPU:
         cc = ".".join(map(str, arguments.arch))
         raise UsageError(f"--arch {cc}: {TOO_OLD}")

@@ -43,12 +43,14 @@ def is_stream(path: str) -> bool:
     return path == "-" or (target.exists() and not target.is_file())
 
 
-def check_can_write(path: str) -> None:
-    """Before anything is measured."""
+def check_can_write(path: str, plot: str | None = None) -> None:
+    """Before anything is measured. `plot`: where a picture goes."""
     if path == "-":
         return
     target = Path(path)
     reason = None
+    if plot is not None and target.resolve() == Path(plot).resolve():
+        raise UsageError(f"--json {path}: --plot names the same file; give it another name")
     if target.is_dir():
         reason = "it is a directory"
     elif not target.exists() and not target.resolve().parent.is_dir():

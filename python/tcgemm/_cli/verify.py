@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         check_can_plot(arguments.plot)
     if arguments.json:
-        check_can_write(arguments.json)
+        check_can_write(arguments.json, arguments.plot)
     if arguments.probe:
         return _probe(arguments)
     if arguments.from_json:

@@ -3,6 +3,8 @@
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +42,22 @@ void look_on(const Condition& there_is_something) {
     } while (std::chrono::steady_clock::now() < until);
 }
 
+// Threads that are started meanwhile take no signals: those are for the process's own threads.
+class BlockedSignals {
+   public:
+    BlockedSignals() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    BlockedSignals(const BlockedSignals&) = delete;
+    BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+   private:
+    sigset_t before_;
+};
+
 }  // namespace
 
 int usable_threads(int most) {
@@ -73,6 +91,8 @@ ThreadPool::ThreadPool() : process_(getpid()) {}
 
 void ThreadPool::start_threads(int count) {
     jobs_.reserve(jobs_.size() + 1);
+    if (threads_ >= count) return;
+    const BlockedSignals no_signals;
     while (threads_ < count) {
         try {
             std::thread([this] { serve(); }).detach();

@@ -1,0 +1,16 @@
+"""Imported before the compiled module: refuses an interpreter in which that would wait for ever."""
+
+from __future__ import annotations
+
+import sys
+
+__all__: list[str] = []
+
+if sys.version_info < (3, 12):
+    import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
+
+    if interpreters.get_current() != interpreters.get_main():
+        raise ImportError(
+            "tcgemm cannot be imported in a subinterpreter of Python 3.11; import it in the main "
+            "interpreter, in a process of its own, or use Python 3.12 or later"
+        )
