@@ -215,7 +215,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
     }
     const Operand& d = problem->d;
-    double store_us = kTileStoreUs + rows_of_d * elements * kStoreUs;
+    double store_us = kTileStoreUs + rows_of_d * row.tile.block_m * columns * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
