@@ -163,6 +163,22 @@ TEST(tall_products_of_a_short_k_have_no_tiles_wider_than_d) {
     }
 }
 
+// The copy engine leaves out what D does not have; who stores rows by themselves gains nothing.
+TEST(tiles_in_ping_pong_are_stored_for_the_columns_of_d) {
+    const auto cost = [](std::int64_t n, const Mode& mode) {
+        for (const KernelInfo* row : mode.rows) {
+            if (std::string(row->name).find("_128x128_pp") == std::string::npos) continue;
+            return row->schedule(problem(mode, {500000, n, 16}), h200()).cost_us;
+        }
+        return 0.0;
+    };
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        CHECK(cost(32, mode) < 0.7 * cost(128, mode));
+        CHECK(cost(67, mode) > 0.9 * cost(127, mode));
+    }
+}
+
 TEST(costs_grow_with_m_n_and_k) {
     for (const Mode& mode : modes()) {
         for (const KernelInfo* row : mode.rows) {

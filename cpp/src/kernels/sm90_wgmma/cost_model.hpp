@@ -215,7 +215,6 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         busy -= (waves - 1) * std::min(row.tile_us, ahead_us);
     }
     const Operand& d = problem->d;
-    double store_us = kTileStoreUs + rows_of_d * row.tile.block_m * columns * kStoreUs;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
     const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
@@ -224,6 +223,9 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         (chosen.transposed
              ? is_tensor_matrix(d.dtype, problem->n, problem->m, d.col_stride, d.row_stride)
              : is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride));
+    // The copy engine leaves out what D does not have.
+    const double stored = copies_d ? static_cast<double>(row.tile.block_m) * columns : elements;
+    double store_us = kTileStoreUs + rows_of_d * stored * kStoreUs;
     if (copies_d) {
         // hidden behind the next tile, or part of tile_us
         const bool cuts_boxes = !chosen.transposed && arrangement.n_step < problem->n &&
