@@ -109,6 +109,8 @@ def test_numbers_that_no_float_holds(ab):
     with pytest.raises(tcgemm.DTypeError, match=r"alpha is \[0, 1, .*must be a real") as raised:
         tcgemm.gemm(*ab, alpha=list(range(10**5)))
     assert len(str(raised.value)) < 300
+    with pytest.raises(tcgemm.DTypeError, match=r"alpha is a list; it must be a real number"):
+        tcgemm.gemm(*ab, alpha=[10**5000])  # which has no repr
 
 
 def test_what_stands_before_an_unread_operand_stays_0(rng):

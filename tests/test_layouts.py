@@ -71,6 +71,17 @@ def test_matrices_that_share_b_are_gathered(lab, mode, rng):
     assert gathered > 0 or lab.family != "sm90_wgmma"
 
 
+def test_columns_that_share_both_operands(lab, mode, rng):
+    """a @ x.expand(8, k, 1): one matrix by one column, eight times."""
+    for m, k in ((300, 257), (130, 64)):
+        a, b = (x.repeat(8, 0) for x in data.integers(rng, mode, (1, m, k), (1, k, 1)))
+        c = round_to(rng.integers(-8, 8, (8, m, 1)), mode.default_output)
+        shared = Layout(broadcast_batch=True)
+        layouts = {"a": shared, "b": shared}
+        lab.check(mode, a, b, layouts=layouts, expect="exact")
+        lab.check(mode, a, b, c, alpha=2, beta=3, layouts=layouts, expect="exact")
+
+
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "bf16_promoted"))
 def test_operands_with_few_bytes_a_row(lab, mode, rng):
     """Few columns side by side, or rows of A^T: of those the copy engine brings a few bytes at a

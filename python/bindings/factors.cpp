@@ -41,6 +41,19 @@ bool is_scalar_of_no_real_number(py::handle value) {
            std::string("cSUmMO").find(shown(kind)) != std::string::npos;
 }
 
+// What repr() says, unless it says too much, or cannot.
+std::string brief(py::handle value) {
+    constexpr std::size_t kMost = 200;
+    try {
+        const py::str text = py::repr(value);
+        if (py::len(text) <= kMost) return shown(text);
+        return shown(text[py::slice(0, kMost, 1)]) + "...";
+    } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception)) throw;
+        return "a " + shown(py::type::handle_of(value).attr("__name__"));
+    }
+}
+
 }  // namespace
 
 double scalar_from_python(py::handle value, const char* what) {
@@ -57,19 +70,13 @@ double scalar_from_python(py::handle value, const char* what) {
                                   " is a number beyond the range of a float; it must be at most "
                                   "1.8e308 in magnitude");
         }
-        if (error.matches(PyExc_ValueError) || error.matches(PyExc_RuntimeError)) {
+        if (error.matches(PyExc_ValueError)) {
             throw DTypeError(std::string(what) + " has no value that could be taken: " +
                              shown(error.value()) + "; it must be a real number");
         }
         if (!error.matches(PyExc_TypeError)) throw error;
     }
-    constexpr py::ssize_t kMostShown = 200;
-    const py::str text = py::repr(value);
-    throw DTypeError(std::string(what) + " is " +
-                     (py::len(text) <= kMostShown
-                          ? shown(text)
-                          : shown(text[py::slice(0, kMostShown, 1)]) + "...") +
-                     "; it must be a real number");
+    throw DTypeError(std::string(what) + " is " + brief(value) + "; it must be a real number");
 }
 
 NumberScales NumberScales::replaced_by(const NumberScales& others) const {

@@ -119,7 +119,6 @@ py::dict device_row(Device device) {
 
 py::list device_rows() {
     py::list rows;
-    refuse_after_fork();
     about_to_use_cuda();
     for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) {
         rows.append(device_row(Device::cuda(ordinal)));

@@ -75,10 +75,8 @@ Device device_for_host_arrays() {
     const std::string value = variable == nullptr ? "" : variable;
     if (value == "cpu") return Device::cpu();
     if (value.empty()) {
-        refuse_after_fork();  // there the count would be 0
-        if (cuda_device_count() == 0) return Device::cpu();
-        about_to_use_cuda();
-        return Device::cuda(0);
+        about_to_use_cuda();  // refuses in a child: the count would be 0 there
+        return cuda_device_count() == 0 ? Device::cpu() : Device::cuda(0);
     }
     const std::string prefix = "cuda:";
     const std::string digits = value.rfind(prefix, 0) == 0 ? value.substr(prefix.size()) : "";

@@ -7,9 +7,11 @@ import sys
 __all__: list[str] = []
 
 if sys.version_info < (3, 12):
-    import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
-
-    if interpreters.get_current() != interpreters.get_main():
+    try:
+        import _xxsubinterpreters as interpreters  # type: ignore[import-not-found]
+    except ImportError:  # a Python without subinterpreters
+        interpreters = None
+    if interpreters is not None and interpreters.get_current() != interpreters.get_main():
         raise ImportError(
             "tcgemm cannot be imported in a subinterpreter of Python 3.11; import it in the main "
             "interpreter, in a process of its own, or use Python 3.12 or later"

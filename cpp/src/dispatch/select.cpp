@@ -221,6 +221,15 @@ std::optional<Choice> find(const ValidProblem& problem, const DeviceProperties& 
     return std::nullopt;
 }
 
+[[noreturn]] void refuse(const DeviceProperties& device, const Forced& forced,
+                         const Reasons& reasons) {
+    std::string asked;
+    if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
+    if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
+    throw NoKernelError("no kernel computes this product on " + device.name +
+                        (asked.empty() ? "" : " under" + asked) + ":" + reasons.text());
+}
+
 }  // namespace
 
 const Forced& forced_by_environment() {
@@ -253,29 +262,28 @@ const Forced& forced_by_environment() {
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
     Reasons reasons;
     if (const auto found = find(problem, device, forced, reasons)) return *found;
-    std::string asked;
-    if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
-    if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
-    throw NoKernelError("no kernel computes this product on " + device.name +
-                        (asked.empty() ? "" : " under" + asked) + ":" + reasons.text());
+    refuse(device, forced, reasons);
 }
 
-// Estimates err by as much: products that gathering would hardly help stay as they are.
-constexpr double kMostOfUngathered = 0.8;
-
 Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
-    const Choice as_it_is = select(problem, device, forced);
-    if (device.device.is_cpu()) return as_it_is;  // where nothing is packed
-    const std::optional<ValidProblem> gathered = problem.gathered();
-    if (!gathered) return as_it_is;
-    Reasons reasons;
-    const std::optional<Choice> other = find(*gathered, device, forced, reasons);
-    if (!other) return as_it_is;
-    const double us =
-        other->schedule.cost_us + gathering_us(*gathered, device, other->kernel->needs);
-    if (us > kMostOfUngathered * as_it_is.schedule.cost_us) return as_it_is;
-    problem = *gathered;
-    return *other;
+    // Estimates err by as much: products that gathering would hardly help stay as they are.
+    constexpr double kMostOfUngathered = 0.8;
+    Reasons reasons, unused;
+    const std::optional<Choice> as_it_is = find(problem, device, forced, reasons);
+    const bool packs = !device.device.is_cpu();
+    const std::optional<ValidProblem> gathered = packs ? problem.gathered() : std::nullopt;
+    if (gathered) {
+        const std::optional<Choice> other = find(*gathered, device, forced, unused);
+        const auto us = [&](const Choice& choice) {
+            return choice.schedule.cost_us + gathering_us(*gathered, device, choice.kernel->needs);
+        };
+        if (other && (!as_it_is || us(*other) <= kMostOfUngathered * as_it_is->schedule.cost_us)) {
+            problem = *gathered;
+            return *other;
+        }
+    }
+    if (as_it_is) return *as_it_is;
+    refuse(device, forced, reasons);
 }
 
 std::vector<KernelVerdict> explain(const GemmProblem& problem, const DeviceProperties& device) {

@@ -224,13 +224,14 @@ bool bring_into_form(GemmProblem& p) {
     if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) {  // a single column is a row
         turn(p);
         turned = !turned;
+        fold_batch_into_rows(p);  // what shared A shares B now
     }
     set_all_strides(p);
     return turned;
 }
 
 std::optional<GemmProblem> gather_rows(GemmProblem& p) {
-    if (p.batch_rank == 0) return std::nullopt;
+    if (p.batch_rank == 0 || p.m == 1) return std::nullopt;  // a row goes on wherever A lies
     put_outer_rows_back(p);
     GemmProblem gathered = p;
     gathered.a = packed(p);

@@ -309,6 +309,7 @@ ValidProblem ValidProblem::turned() const {
 }
 
 std::optional<ValidProblem> ValidProblem::gathered() const {
+    if (empty()) return std::nullopt;
     ValidProblem other = *this;
     GemmProblem lies = problem_;
     const std::optional<GemmProblem> gathered = canonical::gather_rows(lies);

@@ -160,6 +160,23 @@ TEST(columns_that_share_a_are_rows_that_share_b) {
     CHECK_EQ(ValidProblem::check(p)->n, 8);
 }
 
+// a @ x.expand(8, n, 1): matrices that share A and B are rows of one, whose A is a row again and
+// again.
+TEST(columns_that_share_both_operands_are_rows_of_one_matrix) {
+    GemmProblem p = row_major(128, 1, 128);
+    p.batch_rank = 1;
+    p.batch_shape = {8};
+    p.b.row_stride = p.b.col_stride = 1;
+    p.c.row_stride = p.d.row_stride = 1;
+    p.c.batch_stride = p.d.batch_stride = {128};
+    const ValidProblem all = ValidProblem::check(p);
+    CHECK_EQ(all->m, 8);
+    CHECK_EQ(all->n, 128);
+    CHECK_EQ(all.batch_count(), 1);
+    CHECK_EQ(all->a.row_stride, 0);
+    CHECK(!all.gathered());
+}
+
 // x of 64 x 32 x 8 rows by 32 matrices w; and A and D in another order than the batch is given in.
 TEST(the_order_of_batch_dimensions_does_not_matter) {
     GemmProblem p = row_major(8, 5, 6);
@@ -267,6 +284,7 @@ TEST(matrices_are_not_gathered_where_that_gives_no_more_rows) {
     CHECK(!gathers([](GemmProblem& p) { p.c.batch_stride[1] = 25; }));
     CHECK(!gathers([](GemmProblem& p) { p.c.batch_stride = p.d.batch_stride = {50, 25}; }));
     CHECK(!gathers([](GemmProblem& p) { p.batch_rank = 0; }));
+    CHECK(!gathers([](GemmProblem& p) { p.batch_shape = {0, 2}; }));
     CHECK(!gathers([](GemmProblem& p) {
         p.a.dtype = p.b.dtype = DType::i8;
         p.scale_a = {ScaleKind::vector, 1, 1, {100, 50}};

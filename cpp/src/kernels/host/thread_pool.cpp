@@ -42,12 +42,16 @@ void look_on(const Condition& there_is_something) {
     } while (std::chrono::steady_clock::now() < until);
 }
 
-// Threads that are started meanwhile take no signals: those are for the process's own threads.
+// Threads that are started meanwhile take no signals but those of their own faults: others are for
+// the process's own threads.
 class BlockedSignals {
    public:
     BlockedSignals() {
         sigset_t all;
         sigfillset(&all);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF}) {
+            sigdelset(&all, fault);  // and a profiler's
+        }
         pthread_sigmask(SIG_SETMASK, &all, &before_);
     }
     ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }

@@ -46,7 +46,7 @@ inline constexpr int kStoredColumns = 64;      // together, at most
 inline constexpr double kReduceCycles = 8000;  // a second launch
 inline constexpr double kBytesPerCycle = 24;   // of an SM, to and from memory
 inline constexpr double kRateAlongK = 0.6;     // of memory, for pieces of rows as long as a k-tile
-inline constexpr double kMostOfFewLanes = 0.95;   // of the FP64 rate of a GeForce card
+inline constexpr double kMostOfFp64Rate = 0.95;   // where that is what a kernel waits for
 inline constexpr int kMaxParts = 256;             // of K
 inline constexpr std::int64_t kMinPartTiles = 8;  // k-tiles
 // Parts of 1024 add a twentieth to what many rows take, and few rows are several times as fast.
@@ -69,7 +69,7 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
                           : device.cc() <= 80           ? 2
                                                         : 1;
     // What else there is to do hides behind multiplications that take so long.
-    const double efficiency = slower > 2 ? kMostOfFewLanes : kernel.efficiency;
+    const double efficiency = slower > 2 ? kMostOfFp64Rate : kernel.efficiency;
     const double multiply_cycles = kernel.multiply_cycles * slower / efficiency;
     const double blocks = static_cast<double>(divide_up(problem->m, kernel.block_m)) *
                           static_cast<double>(divide_up(problem->n, kernel.block_n)) * batch *

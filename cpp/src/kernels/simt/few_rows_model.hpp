@@ -46,7 +46,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double scaled_us = kernel.step_us * 1980 / mhz * (device.cc() <= 80 ? 2 : 1);
     const double fma = static_cast<double>(kernel.rows) * kernel.cols * kernel.block_k;
     const double fma_us =
-        kernel.accumulator_bytes == 8 ? fma / (kMostOfFewLanes * fp64_lanes(device.cc())) / mhz : 0;
+        kernel.accumulator_bytes == 8 ? fma / (kMostOfFp64Rate * fp64_lanes(device.cc())) / mhz : 0;
     const double step_us = overlapped(scaled_us, fma_us);
     // A block that is alone waits for its loads.
     const double sms = std::max(device.sm_count, 1);
