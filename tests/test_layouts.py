@@ -68,6 +68,10 @@ def test_matrices_that_share_b_are_gathered(lab, mode, rng):
             gathered += "gathered into" in str(lab.prepare(mode, a, b, layouts=layouts).plan)
         lab.check(mode, a, b[0, 0], layouts={"a": layout, "b": COL}, expect="exact")
         lab.check(mode, a[:1], b, layouts={"a": layout, "b": COL}, expect="exact")
+    # Where each of the inner dimension has a B, rows and the outer matrices change places.
+    a, b = data.integers(rng, mode, (40, 2, 3, k), (2, k, n // 8))
+    for layout in apart:
+        lab.check(mode, a, b, layouts={"a": layout, "b": COL}, expect="exact")
     assert gathered > 0 or lab.family != "sm90_wgmma"
 
 

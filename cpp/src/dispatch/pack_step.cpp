@@ -30,19 +30,25 @@ PackStep pack_step(const ValidProblem& problem, const Operand& operand, std::int
 // Of a gathered problem's A: the matrices as they lie, to where they are one below the other.
 PackStep gather_step(const ValidProblem& problem, const OperandNeeds& needs) {
     const GemmProblem& lies = problem.ungathered();
-    const DType to = operand_dtype(needs, problem, lies.a.dtype);
-    const auto layout = [&](const GemmProblem& p) {
-        return pack::packed_layout(matrix_view(p.a), p.m, p.k, batch_shape(p), to,
-                                   needs.packed_row_bytes, pack::Order::row);
-    };
     PackStep step;
+    step.result = matrix_view(problem->a);
     step.needed = lies.k > 0;
+    if (!step.needed) return step;
     step.task.source = matrix_view(lies.a);
     step.task.rows = lies.m;
     step.task.cols = lies.k;
     step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, lies.a, needs);
-    step.task.target = layout(lies);
-    step.result = layout(*problem).view;
+    step.task.target = pack::packed_layout(step.task.source, lies.m, lies.k, batch_shape(lies),
+                                           operand_dtype(needs, problem, lies.a.dtype),
+                                           needs.packed_row_bytes, pack::Order::row);
+    // As described, in rows of the length that they have.
+    const MatrixView& target = step.task.target.view;
+    const std::int64_t described = canonical::packed_row(lies);
+    step.result.dtype = target.dtype;
+    step.result.row_stride = step.result.row_stride / described * target.row_stride;
+    for (std::int64_t& stride : step.result.batch_stride) {
+        stride = stride / described * target.row_stride;
+    }
     return step;
 }
 

@@ -190,7 +190,7 @@ Operand packed(const GemmProblem& p) {
     Operand a = p.a;
     a.alignment = kPackedAlignment;
     a.col_stride = 1;
-    a.row_stride = round_up(p.k, kPackedAlignment / size_of(a.dtype));
+    a.row_stride = packed_row(p);
     int64_t rows = p.m;
     for (int dim = p.batch_rank - 1; dim >= 0; --dim) {
         if (a.batch_stride[dim] == 0) continue;
@@ -236,10 +236,16 @@ std::optional<GemmProblem> gather_rows(GemmProblem& p) {
     GemmProblem gathered = p;
     gathered.a = packed(p);
     fold_batch_into_rows(gathered);
+    swap_rows_and_batch(gathered);
+    fold_batch_into_rows(gathered);
     if (gathered.m == p.m) return std::nullopt;
     merge_batch_dimensions(gathered);
     set_all_strides(gathered);
     return gathered;
+}
+
+int64_t packed_row(const GemmProblem& p) {
+    return round_up(p.k, kPackedAlignment / size_of(p.a.dtype));
 }
 
 int64_t count_batches(const GemmProblem& p) {

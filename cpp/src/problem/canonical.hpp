@@ -17,10 +17,12 @@ void turn(GemmProblem& problem);
 // Returns whether the problem was turned.
 bool bring_into_form(GemmProblem& problem);
 
-// Of a problem in that form: with the matrices of A as one of more rows, as packing puts them one
-// below the other, where those of C and D lie like that and share B. A is described as packed. None
-// where no two lie so. `problem` becomes the same with its rows in the order of the result's.
+// Of a problem in that form: the form that it would have with a packed A, its matrices one below
+// the other, where that has more rows: those of C and D that share B lie so, or change places with
+// rows. `problem` becomes the same with rows and matrices in the order in which A is packed.
 std::optional<GemmProblem> gather_rows(GemmProblem& problem);
+// Elements from a row of such an A to the next. All its strides but the columns' are multiples.
+std::int64_t packed_row(const GemmProblem& problem);
 
 std::int64_t count_batches(const GemmProblem& problem);
 

@@ -271,6 +271,26 @@ TEST(matrices_of_a_that_share_b_are_gathered_where_d_follows) {
     CHECK_EQ(turned.ungathered().b.col_stride, 36);
 }
 
+// x.mT of 300 x 3 matrices by one of three w: all first rows are a matrix, as x's would be.
+TEST(rows_of_a_packed_a_change_places_with_matrices) {
+    GemmProblem p = row_major(2, 5, 6);
+    p.batch_rank = 2;
+    p.batch_shape = {300, 3};
+    p.a.row_stride = 1;
+    p.a.col_stride = 2;
+    p.a.batch_stride = {36, 12};
+    p.b.batch_stride = {0, 30};
+    p.c.batch_stride = p.d.batch_stride = {30, 10};
+    const ValidProblem apart = ValidProblem::check(p);
+    CHECK_EQ(apart->m, 2);
+    const auto all = apart.gathered();
+    CHECK(all.has_value());
+    CHECK_EQ((*all)->m, 300);
+    CHECK_EQ(all->batch_count(), 6);
+    CHECK_EQ((*all)->d.row_stride, 30);
+    CHECK_EQ((*all)->a.col_stride, 1);
+}
+
 TEST(matrices_are_not_gathered_where_that_gives_no_more_rows) {
     const auto gathers = [](const auto& change) {
         GemmProblem p = grouped_queries();
