@@ -15,20 +15,16 @@
 #endif
 
 #include "check.hpp"
+#include "row_major.hpp"
 #include "tcgemm/tcgemm.hpp"
 
 using namespace tcgemm;
 
 namespace {
 
-GemmProblem row_major(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::f32) {
-    GemmProblem p;
-    p.m = m;
-    p.n = n;
-    p.k = k;
-    p.a = Operand::row_major(dtype, k);
-    p.b = Operand::row_major(dtype, n);
-    p.c = p.d = Operand::row_major(dtype, n);
+// Row-major, at addresses that are aligned to their elements alone.
+GemmProblem loose(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = DType::f32) {
+    GemmProblem p = row_major(m, n, k, dtype, dtype);
     p.a.alignment = p.b.alignment = p.c.alignment = p.d.alignment = 4;
     return p;
 }
@@ -87,7 +83,7 @@ std::vector<Device> all_devices() {
 TEST(products_of_integers_are_exact_on_every_device) {
     for (const Device device : all_devices()) {
         for (const std::int64_t size : {1, 7, 33, 130}) {
-            const GemmProblem p = row_major(size, size + 3, size + 1);
+            const GemmProblem p = loose(size, size + 3, size + 1);
             const auto a = small_integers(static_cast<std::size_t>(p.m * p.k), 1);
             const auto b = small_integers(static_cast<std::size_t>(p.k * p.n), 2);
             CHECK(product(p, device, a, b) == reference(p, a, b));
@@ -96,7 +92,7 @@ TEST(products_of_integers_are_exact_on_every_device) {
 }
 
 TEST(alpha_and_beta_follow_blas) {
-    const GemmProblem p = row_major(2, 2, 2);
+    const GemmProblem p = loose(2, 2, 2);
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const std::vector<float> a = {1, 2, 3, 4}, b = {1, 0, 0, 1}, nans(4, nan);
     std::vector<float> d = {10, 20, 30, 40};
@@ -114,7 +110,7 @@ TEST(alpha_and_beta_follow_blas) {
 
 // Rounding upwards, and on x86-64 with subnormals flushed to zero and traps for overflow.
 TEST(the_callers_floating_point_settings_do_not_reach_alpha_and_beta) {
-    const GemmProblem p = row_major(1, 1, 1);
+    const GemmProblem p = loose(1, 1, 1);
     const float one = 1e30f, nan = std::numeric_limits<float>::quiet_NaN();
     const auto with = [&](const float* a, GemmScalars scalars) {
         float d = -1;
@@ -141,7 +137,7 @@ std::string text_of(const void* address) {
 }
 
 TEST(refuses_pointers_before_it_writes) {
-    const GemmProblem p = row_major(2, 2, 2);
+    const GemmProblem p = loose(2, 2, 2);
     std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8};
     const std::vector<float> before = x;
     float* const d = x.data() + 4;
@@ -160,7 +156,7 @@ TEST(refuses_pointers_before_it_writes) {
 
 // Nothing describes their alignment.
 TEST(refuses_scales_that_are_not_aligned) {
-    GemmProblem p = row_major(2, 2, 2, DType::e4m3);
+    GemmProblem p = loose(2, 2, 2, DType::e4m3);
     p.c = p.d = Operand::row_major(DType::f32, 2);
     p.scale_a.kind = ScaleKind::tensor;
     p.a.alignment = p.b.alignment = 1;
@@ -175,7 +171,7 @@ TEST(refuses_scales_that_are_not_aligned) {
 }
 
 TEST(a_plan_says_what_was_chosen) {
-    const Plan plan(row_major(5, 6, 7), Device::cpu());
+    const Plan plan(loose(5, 6, 7), Device::cpu());
     CHECK_EQ(plan.family(), "host");
     CHECK_EQ(plan.kernel(), "host_float32");
     CHECK_EQ(plan.workspace_bytes(), std::size_t{0});
@@ -184,7 +180,7 @@ TEST(a_plan_says_what_was_chosen) {
 }
 
 TEST(a_workspace_that_is_not_needed_may_be_any) {
-    const GemmProblem p = row_major(1, 1, 1);
+    const GemmProblem p = loose(1, 1, 1);
     const float two = 2;
     float d = 0;
     char memory[2];
@@ -197,7 +193,7 @@ TEST(a_workspace_that_is_not_needed_may_be_any) {
 
 TEST(a_workspace_that_is_needed_is_refused_with_its_address) {
     if (cuda_device_count() == 0) return;  // on the CPU no plan needs one
-    GemmProblem p = row_major(256, 256, 256, DType::f16);
+    GemmProblem p = loose(256, 256, 256, DType::f16);
     p.a = Operand::row_major(DType::f16, 512);
     p.a.col_stride = 2;  // packed by every kernel
     p.precision = Precision::fp16;
@@ -220,16 +216,16 @@ TEST(a_workspace_that_is_needed_is_refused_with_its_address) {
 
 TEST(empty_problems_succeed_and_touch_nothing) {
     for (const Device device : all_devices()) {
-        gemm(row_major(0, 5, 3), device, {});
-        gemm(row_major(5, 0, 3), device, {});
-        GemmProblem p = row_major(5, 5, 3);
+        gemm(loose(0, 5, 3), device, {});
+        gemm(loose(5, 0, 3), device, {});
+        GemmProblem p = loose(5, 5, 3);
         p.batch_rank = 1;
         gemm(p, device, {});
     }
 }
 
 TEST(the_cache_gives_equal_problems_one_plan) {
-    const GemmProblem p = row_major(5, 6, 7);
+    const GemmProblem p = loose(5, 6, 7);
     const auto first = cached_plan(p, Device::cpu());
     CHECK(first == cached_plan(p, Device::cpu()));
     GemmProblem other = p;
@@ -255,7 +251,7 @@ TEST(many_threads_share_the_cache) {
     for (int t = 0; t < 8; ++t) {
         threads.emplace_back([t, &wrong] {
             for (int round = 0; round < 20; ++round) {
-                const GemmProblem p = row_major(1 + (round + t) % 9, 17, 5);
+                const GemmProblem p = loose(1 + (round + t) % 9, 17, 5);
                 const auto a = small_integers(static_cast<std::size_t>(p.m * p.k), 3);
                 const auto b = small_integers(static_cast<std::size_t>(p.k * p.n), 4);
                 wrong[static_cast<std::size_t>(t)] +=
@@ -268,7 +264,7 @@ TEST(many_threads_share_the_cache) {
 }
 
 TEST(a_device_that_is_not_there_is_named) {
-    CHECK_THROWS(DeviceError, Plan(row_major(2, 2, 2), Device::cuda(63)), "cuda:63 does not exist");
+    CHECK_THROWS(DeviceError, Plan(loose(2, 2, 2), Device::cuda(63)), "cuda:63 does not exist");
     CHECK_THROWS(DeviceError, properties(Device::cuda(-3)),
                  "cuda:2147483647, which negative ordinals become, does not exist");
 }

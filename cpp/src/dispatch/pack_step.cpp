@@ -8,46 +8,47 @@
 namespace tcgemm {
 namespace {
 
+// A pass over an operand of `form`, one of the problem's.
+PackStep pass_over(const ValidProblem& problem, const GemmProblem& form, const Operand& operand,
+                   std::int64_t rows, std::int64_t cols, const OperandNeeds& needs,
+                   pack::Order order) {
+    PackStep step;
+    step.needed = true;
+    step.task.source = matrix_view(operand);
+    step.task.rows = rows;
+    step.task.cols = cols;
+    step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, operand, needs);
+    step.task.target = pack::packed_layout(step.task.source, rows, cols, batch_shape(form),
+                                           operand_dtype(needs, problem, operand.dtype),
+                                           needs.packed_row_bytes, order);
+    step.result = step.task.target.view;
+    return step;
+}
+
+PackStep as_it_lies(const Operand& operand) {
+    PackStep step;
+    step.result = matrix_view(operand);
+    return step;
+}
+
 // `order`: what the kernel needs; `packed_order`: where the operand is packed anyway.
 PackStep pack_step(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
                    std::int64_t cols, const OperandNeeds& needs, pack::Order order,
                    pack::Order packed_order) {
-    PackStep step;
-    step.result = matrix_view(operand);
-    step.needed = is_packed(problem, operand, rows, cols, needs, order);
-    if (!step.needed) return step;
-    step.task.source = step.result;
-    step.task.rows = rows;
-    step.task.cols = cols;
-    step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, operand, needs);
-    step.task.target = pack::packed_layout(step.task.source, rows, cols, batch_shape(*problem),
-                                           operand_dtype(needs, problem, operand.dtype),
-                                           needs.packed_row_bytes, packed_order);
-    step.result = step.task.target.view;
-    return step;
+    if (!is_packed(problem, operand, rows, cols, needs, order)) return as_it_lies(operand);
+    return pass_over(problem, *problem, operand, rows, cols, needs, packed_order);
 }
 
 // Of a gathered problem's A: the matrices as they lie, to where they are one below the other.
 PackStep gather_step(const ValidProblem& problem, const OperandNeeds& needs) {
     const GemmProblem& lies = problem.ungathered();
-    PackStep step;
-    step.result = matrix_view(problem->a);
-    step.needed = lies.k > 0;
-    if (!step.needed) return step;
-    step.task.source = matrix_view(lies.a);
-    step.task.rows = lies.m;
-    step.task.cols = lies.k;
-    step.task.rounds_to_tf32 = is_rounded_to_tf32(problem, lies.a, needs);
-    step.task.target = pack::packed_layout(step.task.source, lies.m, lies.k, batch_shape(lies),
-                                           operand_dtype(needs, problem, lies.a.dtype),
-                                           needs.packed_row_bytes, pack::Order::row);
-    // As described, in rows of the length that they have.
-    const MatrixView& target = step.task.target.view;
-    const std::int64_t described = canonical::packed_row(lies);
-    step.result.dtype = target.dtype;
-    step.result.row_stride = step.result.row_stride / described * target.row_stride;
-    for (std::int64_t& stride : step.result.batch_stride) {
-        stride = stride / described * target.row_stride;
+    if (lies.k == 0) return as_it_lies(problem->a);
+    PackStep step = pass_over(problem, lies, lies.a, lies.m, lies.k, needs, pack::Order::row);
+    // Strides as described, in rows of the length that they have.
+    const std::int64_t described = canonical::packed_row(lies), row = step.result.row_stride;
+    step.result.row_stride = problem->a.row_stride / described * row;
+    for (int dim = 0; dim < kMaxBatchDims; ++dim) {
+        step.result.batch_stride[dim] = problem->a.batch_stride[dim] / described * row;
     }
     return step;
 }

@@ -122,7 +122,8 @@ Plan::Impl::Impl(const GemmProblem& problem, Device on, const Forced& forced)
         kernel_name = family_name = "none";
         return;
     }
-    const Choice choice = select_form(valid, props, forced);
+    const Choice choice = select(valid, props, forced);
+    if (choice.gathered) valid = *choice.gathered;
     family_name = choice.family->name;
     kernel_name = choice.kernel->name;
     kernel = choice.kernel;

@@ -109,7 +109,7 @@ template <class IsMeant>
 Choice best_of(const RegisteredFamily& entry, const ValidProblem& problem,
                const DeviceProperties& device, const std::string& forced_kernel,
                const IsMeant& is_meant, Reasons& reasons) {
-    Choice best{&entry, nullptr, {}, nullptr, {}};
+    Choice best{&entry, nullptr, {}, nullptr, {}, {}};
     for (int i = 0; i < entry.family->kernel_count; ++i) {
         const KernelInfo& kernel = entry.family->kernels[i];
         if (!forced_kernel.empty() && forced_kernel != kernel.name) continue;
@@ -260,12 +260,6 @@ const Forced& forced_by_environment() {
 }
 
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
-    Reasons reasons;
-    if (const auto found = find(problem, device, forced, reasons)) return *found;
-    refuse(device, forced, reasons);
-}
-
-Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced) {
     // Estimates err by as much: products that gathering would hardly help stay as they are.
     constexpr double kMostOfUngathered = 0.8;
     Reasons reasons, unused;
@@ -273,12 +267,12 @@ Choice select_form(ValidProblem& problem, const DeviceProperties& device, const 
     const bool packs = !device.device.is_cpu();
     const std::optional<ValidProblem> gathered = packs ? problem.gathered() : std::nullopt;
     if (gathered) {
-        const std::optional<Choice> other = find(*gathered, device, forced, unused);
+        std::optional<Choice> other = find(*gathered, device, forced, unused);
         const auto us = [&](const Choice& choice) {
             return choice.schedule.cost_us + gathering_us(*gathered, device, choice.kernel->needs);
         };
         if (other && (!as_it_is || us(*other) <= kMostOfUngathered * as_it_is->schedule.cost_us)) {
-            problem = *gathered;
+            other->gathered = gathered;
             return *other;
         }
     }
@@ -291,7 +285,9 @@ std::vector<KernelVerdict> explain(const GemmProblem& problem, const DevicePrope
     ValidProblem valid = ValidProblem::check(problem);
     const KernelInfo* chosen = nullptr;
     try {
-        chosen = select_form(valid, device, {}).kernel;
+        const Choice choice = select(valid, device, {});
+        chosen = choice.kernel;
+        if (choice.gathered) valid = *choice.gathered;
     } catch (const NoKernelError&) {
     }
     std::vector<KernelVerdict> verdicts;

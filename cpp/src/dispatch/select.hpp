@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "dispatch/registry.hpp"
@@ -24,14 +25,14 @@ struct Choice {
     // Of a kernel that not all operands fit (OperandNeeds::halves): the one for those.
     const KernelInfo* fallback = nullptr;
     Schedule fallback_schedule;
+    // The form of the problem that this is the choice for, where it is not the problem's own.
+    std::optional<ValidProblem> gathered;
 };
 // The row of least cost in the first family that has one that accepts; of a batch-invariant problem
 // the first that accepts a single row of it. Where that row has a fallback that would cost no more,
-// the fallback; where a row of a later family competes and costs less, that one. Throws
+// the fallback; where a row of a later family competes and costs less, that one. On a GPU the same
+// of problem.gathered() where that costs clearly less, with the pass that gathers. Throws
 // NoKernelError with every candidate's reason.
 Choice select(const ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
-// The same of the problem as it is, or gathered() where that costs clearly less, with the pass that
-// gathers: `problem` is in that form then.
-Choice select_form(ValidProblem& problem, const DeviceProperties& device, const Forced& forced);
 
 }  // namespace tcgemm

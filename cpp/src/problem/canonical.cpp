@@ -170,6 +170,12 @@ void swap_rows_and_batch(GemmProblem& p) {
     if (best >= 0) interchange(p, best);
 }
 
+void make_many_rows(GemmProblem& p) {
+    fold_batch_into_rows(p);
+    swap_rows_and_batch(p);
+    fold_batch_into_rows(p);
+}
+
 // Where the rows of D lie between those of the matrices of a dimension, they may be matrices
 // instead, which follow each other.
 void put_outer_rows_back(GemmProblem& p) {
@@ -218,9 +224,7 @@ bool bring_into_form(GemmProblem& p) {
     set_all_strides(p);
     sort_batch_dimensions(p);
     merge_batch_dimensions(p);
-    fold_batch_into_rows(p);
-    swap_rows_and_batch(p);
-    fold_batch_into_rows(p);
+    make_many_rows(p);
     if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) {  // a single column is a row
         turn(p);
         turned = !turned;
@@ -235,9 +239,7 @@ std::optional<GemmProblem> gather_rows(GemmProblem& p) {
     put_outer_rows_back(p);
     GemmProblem gathered = p;
     gathered.a = packed(p);
-    fold_batch_into_rows(gathered);
-    swap_rows_and_batch(gathered);
-    fold_batch_into_rows(gathered);
+    make_many_rows(gathered);
     if (gathered.m == p.m) return std::nullopt;
     merge_batch_dimensions(gathered);
     set_all_strides(gathered);

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "../check.hpp"
+#include "../row_major.hpp"
 #include "problem/valid_problem.hpp"
-#include "row_major.hpp"
 
 using namespace tcgemm;
 
@@ -123,10 +123,20 @@ TEST(few_rows_of_many_matrices_that_share_b_change_places_with_them) {
     CHECK_EQ(ValidProblem::check(p)->m, 2);
 }
 
-TEST(a_single_column_is_a_row) {
-    GemmProblem p = row_major(8, 1, 6);
+// A by `count` columns, each a matrix of the batch.
+GemmProblem columns(std::int64_t m, std::int64_t k, std::int64_t count) {
+    GemmProblem p = row_major(m, 1, k);
+    p.batch_rank = 1;
+    p.batch_shape = {count};
     p.b.row_stride = p.b.col_stride = 1;
+    p.b.batch_stride = {k};
     p.c.row_stride = p.d.row_stride = 1;
+    p.c.batch_stride = p.d.batch_stride = {m};
+    return p;
+}
+
+TEST(a_single_column_is_a_row) {
+    GemmProblem p = columns(8, 6, 1);
     const ValidProblem row = ValidProblem::check(p);
     CHECK(row.transposed());
     CHECK_EQ(row->m, 1);
@@ -140,13 +150,7 @@ TEST(a_single_column_is_a_row) {
 
 // w @ x for many vectors x is x @ w^T.
 TEST(columns_that_share_a_are_rows_that_share_b) {
-    GemmProblem p = row_major(8, 1, 6);
-    p.batch_rank = 1;
-    p.batch_shape = {10};
-    p.b.row_stride = p.b.col_stride = 1;
-    p.b.batch_stride = {6};
-    p.c.row_stride = p.d.row_stride = 1;
-    p.c.batch_stride = p.d.batch_stride = {8};
+    GemmProblem p = columns(8, 6, 10);
     const ValidProblem all = ValidProblem::check(p);
     CHECK_EQ(all->m, 10);
     CHECK_EQ(all->n, 8);
@@ -163,12 +167,8 @@ TEST(columns_that_share_a_are_rows_that_share_b) {
 // a @ x.expand(8, n, 1): matrices that share A and B are rows of one, whose A is a row again and
 // again.
 TEST(columns_that_share_both_operands_are_rows_of_one_matrix) {
-    GemmProblem p = row_major(128, 1, 128);
-    p.batch_rank = 1;
-    p.batch_shape = {8};
-    p.b.row_stride = p.b.col_stride = 1;
-    p.c.row_stride = p.d.row_stride = 1;
-    p.c.batch_stride = p.d.batch_stride = {128};
+    GemmProblem p = columns(128, 128, 8);
+    p.b.batch_stride = {0};
     const ValidProblem all = ValidProblem::check(p);
     CHECK_EQ(all->m, 8);
     CHECK_EQ(all->n, 128);

@@ -2,8 +2,8 @@
 #include <limits>
 
 #include "../check.hpp"
+#include "../row_major.hpp"
 #include "problem/valid_problem.hpp"
-#include "row_major.hpp"
 #include "tcgemm/error.hpp"
 
 using namespace tcgemm;
