@@ -20,6 +20,9 @@ struct NumberScales {
     std::optional<double> a, b, d;
 
     bool any() const { return a || b || d; }
+    bool has(Slot slot) const {
+        return (slot == kScaleA && a) || (slot == kScaleB && b) || (slot == kScaleD && d);
+    }
     // With those that `others` has instead.
     NumberScales replaced_by(const NumberScales& others) const;
     // 0 stays 0, whatever the scales: what it stands before is not read.

@@ -127,10 +127,8 @@ py::list device_rows() {
 }
 
 std::string unavailable_reason() {
-    refuse_after_fork();
-    std::string reason = cuda_unavailable_reason();
-    if (reason.empty()) about_to_use_cuda();
-    return reason;
+    about_to_use_cuda();
+    return cuda_unavailable_reason();
 }
 
 py::dict build_row() {
@@ -146,12 +144,8 @@ py::dict build_row() {
 }
 
 void release_unused(std::optional<int> device) {
-    refuse_after_fork();
-    if (cuda_device_count() > 0) {
-        about_to_use_cuda();
-    } else if (!device) {
-        return;
-    }
+    about_to_use_cuda();
+    if (cuda_device_count() == 0 && !device) return;
     const ReleasedGil no_gil;
     release_unused_memory(device.value_or(0));
 }

@@ -15,7 +15,6 @@ namespace py = pybind11;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 
 Device device_of(int ordinal) {
-    refuse_after_fork();
     about_to_use_cuda();
     return Device::cuda(ordinal);
 }

@@ -158,14 +158,12 @@ void BoundPlan::check_layout(const Operands& operands) const {
         const bool planned = slot == kC ? statement_.has_c : slot == kOut || has_[slot];
         if (!planned) {
             const std::string name = kSlotNames[slot];
-            const bool was_number = (slot == kScaleA && scales_.a) ||
-                                    (slot == kScaleB && scales_.b) ||
-                                    (slot == kScaleD && scales_.d);
             throw InvalidArgument(
-                was_number ? name + " is an array, but the plan was made with a number; make a " +
-                                 "plan with an array as " + name
-                           : name + " is given, but the plan was made without one; make a plan " +
-                                 "with " + name);
+                scales_.has(slot)
+                    ? name + " is an array, but the plan was made with a number; make a " +
+                          "plan with an array as " + name
+                    : name + " is given, but the plan was made without one; make a plan " +
+                          "with " + name);
         }
         if (!same_layout(got, wanted)) {
             throw LayoutError(std::string(kSlotNames[slot]) + " is " + name(got.dtype) +
@@ -185,12 +183,8 @@ void BoundPlan::check_layout(const Operands& operands) const {
 }
 
 void BoundPlan::check_scales_are_numbers(const NumberScales& scales) const {
-    const std::tuple<Slot, bool, bool> each[] = {
-        {kScaleA, scales.a.has_value(), scales_.a.has_value()},
-        {kScaleB, scales.b.has_value(), scales_.b.has_value()},
-        {kScaleD, scales.d.has_value(), scales_.d.has_value()}};
-    for (const auto& [slot, is_number, was_number] : each) {
-        if (is_number && !was_number) {
+    for (const Slot slot : {kScaleA, kScaleB, kScaleD}) {
+        if (scales.has(slot) && !scales_.has(slot)) {
             const std::string name = kSlotNames[slot];
             throw InvalidArgument(name + " is a number, but the plan was made " +
                                   (has_[slot] ? "with an array" : "without one") +

@@ -141,8 +141,6 @@ namespace {
 pid_t cuda_pid = 0;         // the process that used CUDA
 bool forked_since = false;  // set in its children
 
-}  // namespace
-
 void refuse_after_fork() {
     if (!forked_since) return;
     throw DeviceError("process " + std::to_string(cuda_pid) +
@@ -150,6 +148,8 @@ void refuse_after_fork() {
                       "child; start processes with multiprocessing.get_context(\"spawn\"), or set "
                       "TCGEMM_DEVICE=cpu here to compute NumPy arrays on the CPU");
 }
+
+}  // namespace
 
 void about_to_use_cuda() {
     refuse_after_fork();

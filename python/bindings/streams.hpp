@@ -39,9 +39,8 @@ class BorrowedStream {
     Stream stream_;
 };
 
-// CUDA does not survive a fork. Throws DeviceError in a child of a process that used it before.
-void refuse_after_fork();
-// The same, and takes note that this process uses CUDA from now on.
+// CUDA does not survive a fork. Throws DeviceError in a child of a process that used it before;
+// takes note that this process uses it from now on, where there is a GPU.
 void about_to_use_cuda();
 
 }  // namespace tcgemm::python
