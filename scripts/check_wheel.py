@@ -25,7 +25,7 @@ MAX_WHEEL_MB = 20.0
 # minutes on two cores; two of simt six seconds). A kernel of sm90_wgmma takes about four seconds;
 # one of sm80_mma a second for each of its three architectures. simt, pack and split_k are built for
 # four, sm70_wmma for two.
-KERNEL_BUDGET = 333
+KERNEL_BUDGET = 330
 ARCHITECTURES = ["70", "80", "90a"]  # a kernel has a cubin for each, but those of
 FAMILY_ARCHITECTURES = {
     "probe": ["70", "75", "80", "86", "89", "90a"],

@@ -7,6 +7,7 @@
 #include "simt_products.hpp"
 
 using namespace tcgemm;
+using whole_k::Spread;
 
 namespace {
 
@@ -14,24 +15,38 @@ namespace {
 // reads it. Strides in elements, `address` in bytes.
 template <class Element>
 bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address,
-               bool spreads = true) {
+               Spread spread = Spread::padding) {
     constexpr int kItem = sizeof(Element);
-    const whole_k::ImageLayout image =
-        whole_k::image_layout(outer, outer_stride, k, k_stride, kItem, address, spreads);
+    constexpr int kThreads = 32;
+    whole_k::ImageLayout image =
+        whole_k::image_layout(outer, outer_stride, k, k_stride, kItem, address, spread);
+    image.walked_by(kThreads);
     // Around address 0 of global memory, where bytes tell where they lie.
     constexpr std::int64_t kAround = 1 << 14;
     std::vector<std::int64_t> shared(static_cast<std::size_t>(image.bytes()), -1);
     const int head = (address % 16 + 16) % 16;
     const int line_bytes =
         image.merged ? image.lines * image.pitch : (image.along_k ? k : outer) * kItem;
-    for (int v = 0; v < image.vectors(); ++v) {
-        const whole_k::ImageVector vector = whole_k::image_vector(image, head, line_bytes, v);
-        if (!vector.exists) continue;
-        if ((address + vector.from) % 16 != 0 || vector.to % 16 != 0) return false;
+    const auto bring = [&](int to, std::int64_t from) {
+        if ((address + from) % 16 != 0 || to % 16 != 0) return false;
+        if (image.swizzle) to = image.swizzled(to / 16) * 16;
         for (int byte = 0; byte < 16; ++byte) {
-            const auto at = static_cast<std::size_t>(vector.to + byte);
+            const auto at = static_cast<std::size_t>(to + byte);
             if (at >= shared.size() || shared[at] != -1) return false;  // outside, or another's
-            shared[at] = kAround + address + vector.from + byte;
+            shared[at] = kAround + address + from + byte;
+        }
+        return true;
+    };
+    for (int thread = 0; thread < kThreads; ++thread) {
+        if (image.merged) {
+            for (int at = thread * 16 - head; at < line_bytes; at += kThreads * 16) {
+                if (!bring(head + at, at)) return false;
+            }
+            continue;
+        }
+        whole_k::ImageWalk walk(image, head, static_cast<unsigned>(thread));
+        for (; walk.line() < image.lines; walk.next()) {
+            if (walk.in_line() < line_bytes && !bring(walk.to(), walk.from())) return false;
         }
     }
     const std::int64_t outer_step = image.along_k ? image.pitch : kItem;
@@ -39,7 +54,10 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
     for (int i = 0; i < outer; ++i) {
         for (int j = 0; j < k; ++j) {
             const std::int64_t from = address + (i * outer_stride + j * k_stride) * kItem;
-            const auto at = static_cast<std::size_t>(head + i * outer_step + j * k_step);
+            const std::int64_t plain = head + i * outer_step + j * k_step;
+            const auto at = static_cast<std::size_t>(
+                image.swizzle ? image.swizzled(static_cast<int>(plain / 16)) * 16 + plain % 16
+                              : plain);
             for (int byte = 0; byte < kItem; ++byte) {
                 if (shared[at + static_cast<std::size_t>(byte)] != kAround + from + byte) {
                     return false;
@@ -59,8 +77,10 @@ void check_images() {
                     const int address = 256 + offset * static_cast<int>(sizeof(Element));
                     CHECK(holds_all<Element>(outer, k + more, k, 1, address));
                     CHECK(holds_all<Element>(outer, 1, k, outer + more, address));
-                    CHECK(holds_all<Element>(outer, k + more, k, 1, address, false));
-                    CHECK(holds_all<Element>(outer, 1, k, outer + more, address, false));
+                    for (const Spread spread : {Spread::none, Spread::swizzle}) {
+                        CHECK(holds_all<Element>(outer, k + more, k, 1, address, spread));
+                        CHECK(holds_all<Element>(outer, 1, k, outer + more, address, spread));
+                    }
                 }
                 CHECK(holds_all<Element>(outer, -(k + more), k, 1, 1 << 13));
                 CHECK(holds_all<Element>(outer, 0, k, 1, 256));
@@ -88,12 +108,36 @@ TEST(lines_that_follow_each_other_are_brought_as_one) {
     CHECK_EQ(whole_k::image_layout(33, 34, 33, 1, 2, 256).vectors(), 33 * 5);
     // Of whole vectors only where lines are not read side by side.
     CHECK(!whole_k::image_layout(32, 32, 32, 1, 2, 256).merged);
-    CHECK(whole_k::image_layout(32, 32, 32, 1, 2, 256, false).merged);
+    CHECK(whole_k::image_layout(32, 32, 32, 1, 2, 256, Spread::none).merged);
+}
+
+// Whole vectors of lines that follow each other are read eight lines at once, without a conflict.
+TEST(swizzled_vectors_of_eight_lines_lie_in_different_banks) {
+    for (const int vectors : {1, 2, 4, 8, 16, 32, 3, 5, 15}) {
+        const int k = vectors * 4;
+        const whole_k::ImageLayout image =
+            whole_k::image_layout(64, k, k, 1, 4, 256, Spread::swizzle);
+        CHECK(image.merged);
+        for (int line = 0; line < 64; line += 8) {
+            for (int vector = 0; vector < vectors; ++vector) {
+                unsigned places = 0;
+                for (int i = 0; i < 8; ++i) {
+                    places |= 1u << image.swizzled((line + i) * vectors + vector) % 8;
+                }
+                CHECK_EQ(places, 0xffu);
+            }
+        }
+    }
+    CHECK(!whole_k::image_layout(64, 24, 24, 1, 4, 256, Spread::swizzle).merged);  // six vectors
+    // Lines across K are read along, where nothing meets.
+    CHECK(whole_k::image_layout(32, 1, 16, 32, 4, 256, Spread::swizzle).merged);
+    CHECK_EQ(whole_k::image_layout(32, 1, 16, 32, 4, 256, Spread::swizzle).swizzle, 0);
+    CHECK(!whole_k::image_layout(64, 32, 32, 1, 4, 4, Spread::swizzle).merged);  // misaligned
 }
 
 // FP16 on tensor cores, in tiles of 16 x 16 and 32 x 32.
-constexpr whole_k::Shape kSmall = {16, 2, 4, 28, 8, 16, 0};
-constexpr whole_k::Shape kLarge = {32, 2, 4, 16, 8, 16, 0};
+constexpr whole_k::Shape kSmall = {16, 16, 2, 4, 28, 8, 16, 0};
+constexpr whole_k::Shape kLarge = {32, 32, 2, 4, 16, 8, 16, 0};
 
 GemmProblem batch_of(std::int64_t size, std::int64_t count) {
     GemmProblem problem;
@@ -109,7 +153,7 @@ GemmProblem batch_of(std::int64_t size, std::int64_t count) {
 double us(const whole_k::Shape& kernel, const GemmProblem& problem) {
     DeviceProperties device = simt_test::h200();
     device.shared_memory_per_block = 227 << 10;
-    return whole_k::schedule(kernel, ValidProblem::check(problem), device).cost_us;
+    return whole_k::squares_us(kernel, ValidProblem::check(problem), device);
 }
 
 TEST(a_tile_as_large_as_the_matrices_costs_least) {
@@ -142,7 +186,7 @@ TEST(an_operand_that_is_packed_costs_what_packing_leaves) {
     GemmProblem problem = batch_of(2, 1);
     problem.precision = Precision::fp64;
     problem.accumulate = Accumulate::fp64;
-    constexpr whole_k::Shape kDoubles = {16, 8, 8, 16, 14, 16, 0};
+    constexpr whole_k::Shape kDoubles = {16, 16, 8, 8, 16, 14, 16, 0};
     const double usual = us(kDoubles, problem);
     problem.a.row_stride = std::int64_t{1} << 60;
     CHECK_EQ(us(kDoubles, problem), usual);
@@ -154,7 +198,7 @@ TEST(what_does_not_fit_is_refused_with_a_reason) {
     };
     CHECK_EQ(reason(batch_of(128, 10), kSmall), "");
     CHECK(reason(batch_of(129, 10), kSmall).find("K up to 128") != std::string::npos);
-    constexpr whole_k::Shape kDoubles = {32, 8, 8, 8, 14, 16, 0};
+    constexpr whole_k::Shape kDoubles = {32, 32, 8, 8, 8, 14, 16, 0};
     CHECK_EQ(reason(batch_of(32, 10), kDoubles), "");
     CHECK(reason(batch_of(64, 10), kDoubles).find("bytes of shared memory") != std::string::npos);
     GemmProblem invariant = batch_of(16, 10);
@@ -162,6 +206,42 @@ TEST(what_does_not_fit_is_refused_with_a_reason) {
     CHECK(reason(invariant, kSmall).find("batch_invariant") != std::string::npos);
     GemmProblem endless = batch_of(16, std::int64_t{1} << 31);
     CHECK(reason(endless, kSmall).find("2^30 tiles") != std::string::npos);
+}
+
+// FP32 on CUDA cores, a row or two a lane.
+constexpr whole_k::Shape kRows = {128, 8, 4, 4, 20, 0, 1, 128, true};
+
+double rows_us(std::int64_t m, std::int64_t n, std::int64_t k) {
+    DeviceProperties device = simt_test::h200();
+    device.shared_memory_per_block = 227 << 10;
+    return whole_k::rows_us(kRows, whole_k::with_more_rows(simt_test::product(m, n, k)), device);
+}
+
+TEST(many_rows_of_few_columns_cost_little_more_than_reading_them) {
+    for (const std::int64_t k : {16, 32, 64, 128}) {
+        const double reading_us = 1e6 * static_cast<double>(k + 1) * 4 / 4.2e6;
+        CHECK(rows_us(1000000, 1, k) > reading_us);
+        CHECK(rows_us(1000000, 1, k) < 1.6 * reading_us);
+    }
+    CHECK(rows_us(144061, 19, 1) > 25);  // scattered over sectors: 35 us on an H200
+}
+
+TEST(more_rows_columns_or_k_cost_more) {
+    for (std::int64_t k = 1; k < 96; k += 3) {  // some lines are merged, others are not
+        CHECK(rows_us(100000, 3, k + 32) > rows_us(100000, 3, k));
+    }
+    for (std::int64_t n = 1; n < 32; ++n) {
+        CHECK(rows_us(100000, n + 8, 8) > rows_us(100000, n, 8));
+        CHECK(rows_us(50000, n, 8) < rows_us(100000, n, 8));
+    }
+}
+
+TEST(long_rows_leave_a_lane_one) {
+    CHECK_EQ(whole_k::tile_rows(kRows, 8), 128);
+    CHECK_EQ(whole_k::tile_rows(kRows, 9), 64);
+    CHECK_EQ(whole_k::tile_rows(kRows, 32), 64);
+    CHECK_EQ(whole_k::tile_rows(kRows, 33), 32);
+    CHECK_EQ(whole_k::tile_rows(kLarge, 128), 32);
 }
 
 DeviceProperties with_shared_memory(int bytes) {
@@ -204,7 +284,7 @@ TEST(the_most_shared_memory_of_strips_is_enough) {
                           std::int64_t address) {
         const std::int64_t line = (along_k ? k : outer) + more;
         return whole_k::image_layout(outer, along_k ? line : 1, k, along_k ? 1 : line, 2, address,
-                                     false);
+                                     Spread::none);
     };
     for (const int size : {17, 33, 64, 100, 128}) {
         for (const int k : {1, 15, 64, 127, 128}) {

@@ -12,10 +12,9 @@
 #include "kernels/simt/outer.hpp"
 #include "kernels/simt/outer_model.hpp"
 #include "kernels/simt/policy.hpp"
-#include "kernels/simt/short_k.hpp"
-#include "kernels/simt/short_k_model.hpp"
 #include "kernels/simt/tile_feed.cuh"
 #include "kernels/simt/whole_k_fma.cuh"
+#include "kernels/simt/whole_k_rows.cuh"
 
 namespace tcgemm::simt {
 namespace {
@@ -135,27 +134,6 @@ Schedule cheaper_way(const ValidProblem& problem, const DeviceProperties& device
 }
 
 template <class Policy>
-std::string rejects_short_k(const ValidProblem& problem, const DeviceProperties& device) {
-    const std::string reason = rejects_short<typename Policy::Numbers>(problem, device, kMaxShortK);
-    return reason.empty() ? rejects_tiles(with_few_rows(problem), Policy::tile) : reason;
-}
-
-template <class Policy>
-Schedule schedule_short_k(const ValidProblem& problem, const DeviceProperties& device) {
-    constexpr ShortKCost kCost = {Policy::kRows,    Policy::kCols,
-                                  Policy::kThreads, Policy::kBlocksPerSm,
-                                  Policy::kSteps,   sizeof(typename Policy::Element)};
-    return cheaper_way(problem, device, Policy::tile,
-                       [&](const ValidProblem& its) { return short_k_us(kCost, its, device); });
-}
-
-template <class Policy>
-constexpr KernelInfo short_k(const char* name) {
-    return competing({name, Policy::tile, kTileNeeds, rejects_short_k<Policy>,
-                      schedule_short_k<Policy>, launch_short_k<Policy>});
-}
-
-template <class Policy>
 constexpr OperandNeeds few_rows_needs() {
     OperandNeeds needs = {false, sizeof(typename Policy::Element)};
     needs.rounds_to_tf32 = true;
@@ -215,16 +193,17 @@ constexpr KernelInfo outer(const char* name) {
 template <class Math>
 std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties& device) {
     using Numbers = typename Math::Numbers;
-    const std::string reason = rejects_mode(problem, device, Numbers::kDType, Numbers::kAccumulate);
+    constexpr whole_k::Shape kShape = Math::kShape;
+    const std::string reason = kShape.lanes_have_rows
+                                   ? rejects_short<Numbers>(problem, device, whole_k::kMaxK)
+                                   : rejects_numbers<Numbers>(problem, device);
     if (!reason.empty()) return reason;
-    if (problem->precision == Precision::tf32)
-        return multiplies_others(problem, "float32", "float32");
-    return whole_k::rejects_size(problem, Math::kShape);
+    return whole_k::rejects_size(
+        kShape.lanes_have_rows ? whole_k::with_more_rows(problem) : problem, kShape);
 }
 
-template <int kTile>
+template <class Math>
 constexpr KernelInfo whole_k_row(const char* name) {
-    using Math = WholeKFma<kTile>;
     return whole_k::row<Math>(name, rejects_whole_k<Math>);
 }
 
@@ -269,14 +248,15 @@ constexpr KernelInfo kKernels[] = {
     few_rows<FewRows<BF16, 8>>("simt_bf16_8x32x256"),
     few_rows<FewRows<F64, 1>>("simt_f64_1x32x256"),
     few_rows<FewRows<F64, 8>>("simt_f64_8x32x256"),
-    short_k<ShortK<F32>>("simt_f32_short_k_8x512"),
-    short_k<ShortK<F16>>("simt_f16_short_k_8x512"),
-    short_k<ShortK<BF16>>("simt_bf16_short_k_8x512"),
-    short_k<ShortK<F64>>("simt_f64_short_k_8x256"),
     outer<Outer<F32>>("simt_f32_outer_64x128"),
     outer<Outer<F64>>("simt_f64_outer_64x64"),
-    whole_k_row<16>("simt_f32_whole_k_16x16"),
-    whole_k_row<32>("simt_f32_whole_k_32x32"),
+    whole_k_row<WholeKFma<16>>("simt_f32_whole_k_16x16"),
+    whole_k_row<WholeKFma<32>>("simt_f32_whole_k_32x32"),
+    whole_k_row<WholeKRows<F32>>("simt_f32_whole_k_128x8"),
+    whole_k_row<WholeKRows<F16>>("simt_f16_whole_k_128x8"),
+    whole_k_row<WholeKRows<BF16>>("simt_bf16_whole_k_128x8"),
+    whole_k_row<WholeKRows<F64>>("simt_f64_whole_k_64x8"),
+    whole_k_row<WholeKRows<I8>>("simt_i8_whole_k_128x8"),
 };
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "core/math.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/simt/outer_tiles.hpp"
-#include "kernels/simt/short_k_model.hpp"
 #include "kernels/wave_model.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/device.hpp"
@@ -23,6 +22,8 @@ inline constexpr double kOuterBlocksKUs = 0.031;  // for each k of B
 // lie in different sectors.
 inline constexpr double kOuterTileCycles = 134, kOuterStoreCycles = 164;
 inline constexpr double kOuterStepCycles = 37, kOuterGroupCycles = 43, kOuterColumnCycles = 3.7;
+// Where lanes store to different sectors of L2, it takes so many in a microsecond.
+inline constexpr double kOuterSectorsPerUs = 69e3;
 
 // `problem`: as the kernel computes it.
 inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
@@ -72,7 +73,7 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
         static_cast<double>(problem->m + problem->n) * k * static_cast<double>(batch);
     double memory_us = (outputs + operands) * tile.item / memory_rate(device);
     // Where rows of D are not contiguous each element goes to a sector of its own.
-    if (!has_rows) memory_us = std::max(memory_us, outputs / kSectorsPerUs);
+    if (!has_rows) memory_us = std::max(memory_us, outputs / kOuterSectorsPerUs);
     return kOuterLaunchUs + overlapped(busy_us, memory_us);
 }
 

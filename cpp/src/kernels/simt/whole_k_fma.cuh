@@ -17,7 +17,7 @@ struct WholeKFma {
     using Acc = float;
     static constexpr const char* name = "simt whole_k_kernel";  // in errors
     static constexpr whole_k::Shape kShape = {
-        kTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 5.2, 1, 128};
+        kTile, kTile, sizeof(Element), sizeof(Acc), kTile < 32 ? 24 : 16, 5.2, 1, 128};
     static constexpr int kRows = kTile / 8, kVectors = kTile / 16;
 
     using Vector = device::Vector<float, 4>;

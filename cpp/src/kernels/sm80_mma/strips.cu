@@ -15,12 +15,13 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
         const std::int64_t k = std::min<std::int64_t>(what.k, whole_k::kMaxK);
         ImageLayout a =
             whole_k::image_of(what.a, rows, what.a.row_stride, k, what.a.col_stride, kStripItem,
-                              what.batch.rank, whole_k::alignment_of(what.a), false);
+                              what.batch.rank, whole_k::alignment_of(what.a), Spread::none);
         ImageLayout b =
             whole_k::image_of(what.b, cols, what.b.col_stride, k, what.b.row_stride, kStripItem,
-                              what.batch.rank, whole_k::alignment_of(what.b), false);
+                              what.batch.rank, whole_k::alignment_of(what.b), Spread::none);
         a.through_l1 |= whole_k::is_shared(what.a, tiles_n, what.batch);
         b.through_l1 |= whole_k::is_shared(what.b, tiles_m, what.batch);
+        a.walked_by(strip_threads(kTile)), b.walked_by(strip_threads(kTile));
         StripsParams params;
         params.args = what;
         params.tiles = {tiles_m, tiles_n, what.batch.count * split.split_k,

@@ -13,6 +13,7 @@ namespace tcgemm::sm80_mma {
 
 using whole_k::ImageLayout;
 using whole_k::kVectorBytes;
+using whole_k::Spread;
 
 inline constexpr int kMaxStripParts = 32;              // of K
 inline constexpr int kStripRows = 16, kStripItem = 2;  // kStripItem: bytes of an element
@@ -85,7 +86,7 @@ inline StripsLayout strips_layout(const ImageLayout& a, const ImageLayout& b, in
     layout.strip_bytes = kStripRows * staged_ld(tile) * static_cast<int>(sizeof(float));
     if (layout.has_lines) {
         layout.d = whole_k::image_layout(std::min<std::int64_t>(rows, kStripRows), d.row_stride,
-                                         cols, d.col_stride, d.bytes, 1, false);
+                                         cols, d.col_stride, d.bytes, 1, Spread::none);
         const int lines = layout.d.along_k ? kStripRows : layout.d.lines;
         layout.strip_bytes =
             static_cast<int>(round_up(lines * layout.d.pitch, kVectorBytes)) + 2 * kVectorBytes;
@@ -112,7 +113,7 @@ inline int most_strips_bytes(std::int64_t m, std::int64_t n, std::int64_t k, int
                 const std::int64_t line = (along_k ? k : outer) + kVectorBytes;
                 ImageLayout layout =
                     whole_k::image_layout(outer, along_k ? line : 1, k, along_k ? 1 : line,
-                                          kStripItem, kStripItem, false);
+                                          kStripItem, kStripItem, Spread::none);
                 layout.pitch += kVectorBytes;
                 return layout;
             };
@@ -140,7 +141,7 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
                " bytes of shared memory on this GPU for a tile, which may need " +
                std::to_string(most);
     }
-    return whole_k::rejects_many_tiles(problem, tile, any_k ? kMaxStripParts : 1);
+    return whole_k::rejects_many_tiles(problem, tile, tile, any_k ? kMaxStripParts : 1);
 }
 
 // Fitted to 340 times of 200 products, most of them random, on an H100. Cycles that the schedulers
@@ -165,9 +166,9 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
         outer = std::min<std::int64_t>(outer, kTile);
         // Packing leaves whole vectors along K.
         return packed ? whole_k::image_layout(outer, round_up(problem->k, kVectorBytes), k, 1,
-                                              kStripItem, kVectorBytes, false)
+                                              kStripItem, kVectorBytes, Spread::none)
                       : whole_k::image_of(operand, outer, outer_stride, k, k_stride, kStripItem,
-                                          problem->batch_rank, operand.alignment, false);
+                                          problem->batch_rank, operand.alignment, Spread::none);
     };
     const std::int64_t m = problem->m, n = problem->n;
     const ImageLayout a = image(problem->a, packs_a(problem, its_needs), m, problem->a.row_stride,

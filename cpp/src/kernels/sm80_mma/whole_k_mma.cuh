@@ -27,8 +27,8 @@ struct WholeKMma {
                                           : kItem == 2 ? 10.4
                                           : kItem == 4 ? 6.5
                                                        : 18;
-    static constexpr whole_k::Shape kShape = {kTile,   kItem, sizeof(Acc), kWarpsPerSm, kStepCycles,
-                                              Mma::kK, 0};
+    static constexpr whole_k::Shape kShape = {kTile,       kTile,       kItem,   sizeof(Acc),
+                                              kWarpsPerSm, kStepCycles, Mma::kK, 0};
     static constexpr int kMmas = kTile / Mma::kM, kMmasN = kTile / Mma::kN;
 
     typename Mma::Sums sums[kMmas][kMmasN] = {};

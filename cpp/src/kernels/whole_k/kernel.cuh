@@ -20,6 +20,7 @@ struct Params {
     GemmArgs args;
     device::BasicTileScheduler<device::FastDivisor> tiles;
     ImageLayout a, b;
+    int rows;         // of a tile
     int stage_bytes;  // of shared memory; there are two
 };
 
@@ -35,8 +36,8 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
     whole_k_kernel(const __grid_constant__ Params params,
                    const __grid_constant__ Epilogue epilogue) {
     using Element = typename Math::Element;
-    using Place = device::TilePlace<Math::kShape.tile, Math::kShape.tile>;
-    constexpr int kTile = Math::kShape.tile;
+    constexpr int kRows = Math::kShape.rows, kCols = Math::kShape.cols;
+    using Place = device::TilePlace<kRows, kCols>;
     extern __shared__ __align__(16) unsigned char shared[];
     const GemmArgs& args = params.args;
     const int k = static_cast<int>(args.k);
@@ -53,12 +54,18 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         Place next;
         Image next_a, next_b;
         if (tile < count) {
-            next = Place(params.tiles.tile(tile), args, KRange{});
-            next_a = bring_image<32>(params.a, shared,
-                                     static_cast<const Element*>(args.a.data) +
-                                         batch_offset(args.batch, args.a.batch_stride, next.batch) +
-                                         next.m * args.a.row_stride,
-                                     next.rows, k, coming);
+            const device::Tile its = params.tiles.tile(tile);
+            next = Place(its, args, KRange{});
+            if constexpr (Math::kShape.lanes_have_rows) {
+                next.m = static_cast<std::int64_t>(its.m) * params.rows;
+                next.rows = static_cast<int>(min(args.m - next.m, std::int64_t{params.rows}));
+            }
+            next_a = bring_image<32, Math::kShape.lanes_have_rows>(
+                params.a, shared,
+                static_cast<const Element*>(args.a.data) +
+                    batch_offset(args.batch, args.a.batch_stride, next.batch) +
+                    next.m * args.a.row_stride,
+                next.rows, k, coming);
             next_b = bring_image<32>(params.b, shared,
                                      static_cast<const Element*>(args.b.data) +
                                          batch_offset(args.batch, args.b.batch_stride, next.batch) +
@@ -73,18 +80,23 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         if (tile != blockIdx.x) {
             wait_for_images();
             __syncwarp();
-            Math math;
-            math.multiply(shared, params.a, params.b, a, b, k);
-            __syncwarp();
+            if constexpr (Math::kShape.lanes_have_rows) {
+                const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
+                Math::multiply_and_store(params, shared, a, b, output, place);
+            } else {
+                Math math;
+                math.multiply(shared, params.a, params.b, a, b, k);
+                __syncwarp();
 
-            // 3. ... and stored.
-            constexpr int kLd = kTile + 4;  // rows of lanes lie in different banks
-            auto* const staged = reinterpret_cast<typename Math::Acc*>(shared + here);
-            math.template stage<kLd>(staged);
-            __syncwarp();
-            const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
-            epilogue::store_staged<kTile, kTile, kLd, 2>(output, staged, place.m, place.n,
-                                                         place.rows, place.cols);
+                // 3. ... and stored.
+                constexpr int kLd = kCols + 4;  // rows of lanes lie in different banks
+                auto* const staged = reinterpret_cast<typename Math::Acc*>(shared + here);
+                math.template stage<kLd>(staged);
+                __syncwarp();
+                const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
+                epilogue::store_staged<kRows, kCols, kLd, 2>(output, staged, place.m, place.n,
+                                                             place.rows, place.cols);
+            }
             __syncwarp();
         }
         if (tile >= count) break;

@@ -40,26 +40,32 @@ inline device::LaunchConfig launch_config(std::int64_t tiles, int shared_bytes, 
 }
 
 template <class Math>
-void launch(const GemmArgs& args, const Schedule&, StreamView stream) {
+void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Math::Acc>;
     constexpr Shape kShape = Math::kShape;
-    const std::int64_t tiles_m = divide_up(args.m, kShape.tile);
-    const std::int64_t tiles_n = divide_up(args.n, kShape.tile);
+    constexpr int kWarp = 32;  // a block
+    const GemmArgs args = schedule.transposed ? turned(given) : given;
+    const int rows = tile_rows(kShape, args.k);
+    const std::int64_t tiles_m = divide_up(args.m, rows);
+    const std::int64_t tiles_n = divide_up(args.n, kShape.cols);
     Params params;
     params.args = args;
+    params.rows = rows;
     params.tiles = {tiles_m, tiles_n, args.batch.count, walks_along_rows(args) ? 1 : tiles_m};
-    params.a =
-        image_of(args.a, std::min<std::int64_t>(args.m, kShape.tile), args.a.row_stride, args.k,
-                 args.a.col_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.a));
+    params.a = image_of(args.a, std::min<std::int64_t>(args.m, rows), args.a.row_stride, args.k,
+                        args.a.col_stride, kShape.element_bytes, args.batch.rank,
+                        alignment_of(args.a), spread_of_a(kShape));
     params.b =
-        image_of(args.b, std::min<std::int64_t>(args.n, kShape.tile), args.b.col_stride, args.k,
+        image_of(args.b, std::min<std::int64_t>(args.n, kShape.cols), args.b.col_stride, args.k,
                  args.b.row_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.b));
     params.a.through_l1 |= is_shared(args.a, tiles_n, args.batch);
     params.b.through_l1 |= is_shared(args.b, tiles_m, args.batch);
+    params.a.walked_by(kWarp), params.b.walked_by(kWarp);
     params.stage_bytes = stage_bytes(params.a, params.b, kShape);
 
-    const device::LaunchConfig config = launch_config(params.tiles.count(), 2 * params.stage_bytes,
-                                                      32, kShape.blocks_per_sm, stream);
+    const device::LaunchConfig config = launch_config(
+        params.tiles.count(), 2 * params.stage_bytes + staged_b_bytes(kShape, args.n, args.k),
+        kWarp, kShape.blocks_per_sm, stream);
     device::launch(Math::name, whole_k_kernel<Math, Epilogue>, config, params, Epilogue(args));
 }
 

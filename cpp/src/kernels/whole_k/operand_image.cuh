@@ -47,8 +47,8 @@ __device__ __forceinline__ void wait_for_all_images() {
 }
 
 // Begins to bring `outer` x k elements from `data` on to `to`, layout.bytes() of the shared memory.
-// The block has kThreads threads.
-template <int kThreads, class Element>
+// The block has kThreads threads, by which the layout is walked. kSwizzles: it may be swizzled.
+template <int kThreads, bool kSwizzles = false, class Element>
 __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned char* shared,
                                              const Element* data, int outer, int k, int to) {
     constexpr int kItem = sizeof(Element);
@@ -62,14 +62,17 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
 #pragma unroll 1
         for (int at = threadIdx.x * kVectorBytes - head; at < line_bytes;
              at += kThreads * kVectorBytes) {
-            bring_vector(base + head + at, bytes + at, true, layout.through_l1);
+            int place = at;
+            if (kSwizzles && layout.swizzle) {  // then `head` is 0
+                place = layout.swizzled(at / kVectorBytes) * kVectorBytes;
+            }
+            bring_vector(base + head + place, bytes + at, true, layout.through_l1);
         }
     } else {
-        const int vectors = all_lines * layout.line_vectors;
 #pragma unroll 1
-        for (int v = threadIdx.x; v < vectors; v += kThreads) {
-            const ImageVector vector = image_vector(layout, head, line_bytes, v);
-            bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
+        for (ImageWalk walk(layout, head, threadIdx.x); walk.line() < all_lines; walk.next()) {
+            bring_vector(base + walk.to(), bytes + walk.from(), walk.in_line() < line_bytes,
+                         layout.through_l1);
         }
     }
     return {to + head, layout.along_k ? layout.pitch : kItem, layout.along_k ? kItem : layout.pitch,

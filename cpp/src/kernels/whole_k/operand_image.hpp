@@ -14,18 +14,33 @@ namespace tcgemm::whole_k {
 
 inline constexpr int kVectorBytes = 16;
 
+// How lines that are read side by side come to lie in different banks: not at all, an odd number of
+// vectors apart, or with their vectors in places that change from line to line.
+enum class Spread { none, padding, swizzle };
+
 // An operand is seen as (outer, k): outer is m for A and n for B. A line is what is contiguous of
 // it. Vectors are aligned; where the operand is not, they begin before a line and end behind it.
 struct ImageLayout {
-    bool along_k = false;             // lines lie along k
-    bool merged = false;              // lines follow each other: they are brought as one
-    bool through_l1 = false;          // other tiles, or other lines, read the same lines of L1
-    int alignment = 1;                // bytes that all lines begin at multiples of, up to 16
-    int lines = 0, line_vectors = 0;  // at most
-    int pitch = 0;                    // bytes from a line to the next in shared memory
-    std::int64_t line_step = 0;       // and in global memory
-    device::FastDivisor by_line;      // a number of vectors into lines
+    bool along_k = false;                  // lines lie along k
+    bool merged = false;                   // lines follow each other: they are brought as one
+    bool through_l1 = false;               // other tiles, or other lines, read the same lines of L1
+    int swizzle = 0, swizzle_shift = 0;    // merged lines: see swizzled()
+    int alignment = 1;                     // bytes that all lines begin at multiples of, up to 16
+    int lines = 0, line_vectors = 0;       // at most
+    int pitch = 0;                         // bytes from a line to the next in shared memory
+    std::int64_t line_step = 0;            // and in global memory
+    device::FastDivisor by_line;           // a number of vectors into lines
+    int step_lines = 0, step_vectors = 0;  // from a thread's vector to its next one
 
+    // Threads bring the vectors in turns.
+    void walked_by(int threads) {
+        step_lines = threads / std::max(line_vectors, 1);
+        step_vectors = threads % std::max(line_vectors, 1);
+    }
+    // Where a vector lies that would lie at `vector`.
+    TCGEMM_HOST_DEVICE int swizzled(int vector) const {
+        return vector ^ (vector >> swizzle_shift & swizzle);
+    }
     constexpr int vectors() const { return merged ? line_vectors : lines * line_vectors; }
     constexpr int bytes() const {
         return static_cast<int>(round_up(lines * pitch, kVectorBytes)) + 2 * kVectorBytes;
@@ -33,10 +48,10 @@ struct ImageLayout {
 };
 
 // `outer`, `k`: elements of the tile. Strides in elements; one of them is 1. `alignment`: of all
-// tiles' first elements, bytes. `spreads`: lines are read side by side, and lie in different banks.
+// tiles' first elements, bytes.
 inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, std::int64_t k,
                                 std::int64_t k_stride, int element_bytes, std::int64_t alignment,
-                                bool spreads = true) {
+                                Spread spread = Spread::padding) {
     ImageLayout image;
     image.along_k = k_stride == 1 && (k > 1 || outer_stride != 1);
     image.line_step = (image.along_k ? outer_stride : k_stride) * element_bytes;
@@ -47,9 +62,22 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
     const std::int64_t before = kVectorBytes - image.alignment;  // a line, at most
     image.line_vectors = bytes > 0 ? static_cast<int>(divide_up(before + bytes, kVectorBytes)) : 0;
     image.through_l1 = bytes < runtime::kLineBytes;
-    image.merged = image.line_step == bytes && bytes > 0 && image.lines > 1 &&
-                   !(spreads && bytes % kVectorBytes == 0);
+    // Eight lanes read vectors of eight lines at once, from eight places of a line of banks. Lines
+    // across K they read along, and then it does not matter how these lie.
+    constexpr std::int64_t kPlaces = 8;
+    const std::int64_t vectors = bytes / kVectorBytes;
+    const bool whole = bytes % kVectorBytes == 0;
+    const bool swizzles = spread == Spread::swizzle && image.along_k && whole &&
+                          image.alignment == kVectorBytes && (vectors & (vectors - 1)) == 0;
+    const bool meets = spread == Spread::padding || (spread == Spread::swizzle && image.along_k);
+    const bool lies_apart = !whole || swizzles || (spread == Spread::swizzle && vectors % 2 == 1);
+    image.merged =
+        image.line_step == bytes && bytes > 0 && image.lines > 1 && (!meets || lies_apart);
     if (image.merged) {
+        if (swizzles) {
+            image.swizzle = static_cast<int>(std::min(vectors, kPlaces) - 1);
+            for (std::int64_t v = std::max(vectors, kPlaces); v > 1; v /= 2) ++image.swizzle_shift;
+        }
         image.line_vectors =
             static_cast<int>(divide_up(before + image.lines * bytes, kVectorBytes));
         image.pitch = static_cast<int>(bytes);
@@ -65,19 +93,44 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
     return image;
 }
 
-// A vector of a part that begins at an address which lies `head` bytes behind a multiple of 16,
-// with lines of `line_bytes`. Bytes from that address on, and from the image on.
-struct ImageVector {
-    std::int64_t from;
-    int to;
-    bool exists;
+// A thread's vectors of lines that are not merged, of a part that begins `head` bytes behind a
+// multiple of 16. In bytes from its first element on, and from the image on.
+class ImageWalk {
+   public:
+    TCGEMM_HOST_DEVICE ImageWalk(const ImageLayout& image, int head, unsigned thread)
+        : image_(image),
+          line_(static_cast<int>(image.by_line.divide(thread))),
+          vector_(static_cast<int>(thread) - line_ * image.line_vectors),
+          line_to_(head + line_ * image.pitch),
+          line_from_(line_ * image.line_step) {}
+
+    TCGEMM_HOST_DEVICE int line() const { return line_; }
+    // As far into a vector as in global memory.
+    TCGEMM_HOST_DEVICE int in_line() const {
+        return vector_ * kVectorBytes - line_to_ % kVectorBytes;
+    }
+    TCGEMM_HOST_DEVICE std::int64_t from() const { return line_from_ + in_line(); }
+    TCGEMM_HOST_DEVICE int to() const { return line_to_ + in_line(); }
+    TCGEMM_HOST_DEVICE void next() {
+        vector_ += image_.step_vectors;
+        advance(image_.step_lines);
+        if (vector_ >= image_.line_vectors) {
+            vector_ -= image_.line_vectors;
+            advance(1);
+        }
+    }
+
+   private:
+    TCGEMM_HOST_DEVICE void advance(int lines) {
+        line_ += lines;
+        line_to_ += lines * image_.pitch;
+        line_from_ += lines * image_.line_step;
+    }
+
+    const ImageLayout& image_;
+    int line_, vector_;
+    int line_to_;
+    std::int64_t line_from_;
 };
-TCGEMM_HOST_DEVICE ImageVector image_vector(const ImageLayout& image, int head, int line_bytes,
-                                            int vector) {
-    const int line = static_cast<int>(image.by_line.divide(static_cast<std::uint32_t>(vector)));
-    const int line_at = head + line * image.pitch;  // as far into a vector as in global memory
-    const int offset = (vector - line * image.line_vectors) * kVectorBytes - line_at % kVectorBytes;
-    return {line * image.line_step + offset, line_at + offset, offset < line_bytes};
-}
 
 }  // namespace tcgemm::whole_k

@@ -21,31 +21,55 @@ namespace tcgemm::whole_k {
 inline constexpr int kMaxK = 128;
 inline constexpr std::int64_t kMaxTiles = 1 << 30;
 inline constexpr int kSharedBytes = 48 << 10;  // of a block, without an opt-in
+// Of tiles of long rows: within what every device has.
+inline constexpr int kRowsSharedBytes = 62 << 10;
+// An SM has so much more shared memory than a block may have, and keeps it of each for itself.
+inline constexpr int kReserved = 1 << 10;
 
 // What is known of a kernel before it is launched. A block is a warp.
 struct Shape {
-    int tile;  // rows and columns of D
+    int rows, cols;  // of D
     int element_bytes, sum_bytes;
     int blocks_per_sm;
     // For the model: 16 x 16 sums of a warp take so many cycles of an SM for so many k.
     double step_cycles;
     int step_k;
     double sm80_flop_rate;  // FLOP of an SM in a clock, on sm_80; 0: tensor_rate()
+    // A lane has whole rows of few columns, which it reads in vectors and stores from registers.
+    // Otherwise sums go to D through shared memory.
+    bool lanes_have_rows = false;
 };
+
+// Rows of a tile. Of short rows a lane has several, long ones leave room for more warps on an SM.
+constexpr int tile_rows(const Shape& kernel, std::int64_t k) {
+    if (!kernel.lanes_have_rows) return kernel.rows;
+    const std::int64_t row_bytes = k * kernel.element_bytes;
+    return std::min(kernel.rows, 32 * (row_bytes <= 32 ? 4 : row_bytes <= 128 ? 2 : 1));
+}
+// Shared memory behind the two stages: B as lanes with rows multiply it, more than a column.
+constexpr int staged_b_bytes(const Shape& kernel, std::int64_t n, std::int64_t k) {
+    if (!kernel.lanes_have_rows || n == 1) return 0;
+    return static_cast<int>(k) * kernel.cols * kernel.sum_bytes;
+}
+
+constexpr Spread spread_of_a(const Shape& kernel) {
+    return kernel.lanes_have_rows ? Spread::swizzle : Spread::padding;
+}
 
 // Shared memory of a tile: A and B, then the sums on their way to D.
 constexpr int stage_bytes(const ImageLayout& a, const ImageLayout& b, const Shape& kernel) {
-    const int sums = kernel.tile * (kernel.tile + 4) * kernel.sum_bytes;
+    const int sums =
+        kernel.lanes_have_rows ? 0 : kernel.rows * (kernel.cols + 4) * kernel.sum_bytes;
     return std::max(a.bytes() + b.bytes(), sums);
 }
 
-// Of two aligned tiles whose K is as long as their sides: what kernels are made for.
+// Of two aligned tiles whose K is as long as their sides, up to 32: what kernels are made for.
 constexpr int usual_shared_bytes(const Shape& kernel) {
-    const int vectors = kernel.tile * kernel.element_bytes / kVectorBytes;
-    ImageLayout image;
-    image.lines = kernel.tile;
-    image.pitch = (vectors | 1) * kVectorBytes;
-    return 2 * stage_bytes(image, image, kernel);
+    const int side = std::min(kernel.rows, 32);
+    ImageLayout a, b;
+    a.lines = kernel.rows, b.lines = kernel.cols;
+    a.pitch = b.pitch = (side * kernel.element_bytes / kVectorBytes | 1) * kVectorBytes;
+    return 2 * stage_bytes(a, b, kernel);
 }
 
 // Blocks that an SM holds at most, by the CUDA programming guide's table of compute capabilities.
@@ -54,10 +78,8 @@ constexpr int most_blocks_on_sm(int cc) {
     return half ? 16 : cc == 89 || cc >= 120 ? 24 : 32;
 }
 
-// Blocks of `shared_bytes` that an SM holds at once, no more than `most`. It has 1 KB of shared
-// memory more than a block may have, and keeps as much for itself of each.
+// Blocks of `shared_bytes` that an SM holds at once, no more than `most`.
 inline std::int64_t blocks_on_sm(int shared_bytes, int most, const DeviceProperties& device) {
-    constexpr std::int64_t kReserved = 1 << 10;
     const std::int64_t fit =
         (device.shared_memory_per_block + kReserved) / (shared_bytes + kReserved);
     return std::clamp<std::int64_t>(fit, 1, std::min(most, most_blocks_on_sm(device.cc())));
@@ -68,15 +90,16 @@ inline std::int64_t blocks_on_sm(int shared_bytes, int most, const DevicePropert
 template <class View>
 ImageLayout image_of(const View& view, std::int64_t outer, std::int64_t outer_stride,
                      std::int64_t k, std::int64_t k_stride, int element_bytes, int batch_rank,
-                     std::int64_t alignment, bool spreads = true) {
+                     std::int64_t alignment, Spread spread = Spread::padding) {
     for (int dim = 0; dim < batch_rank; ++dim) {
         alignment = std::gcd(alignment, view.batch_stride[dim] * element_bytes);
     }
-    return image_layout(outer, outer_stride, k, k_stride, element_bytes, alignment, spreads);
+    return image_layout(outer, outer_stride, k, k_stride, element_bytes, alignment, spread);
 }
 
-inline std::string rejects_many_tiles(const ValidProblem& problem, int tile, int parts = 1) {
-    const std::int64_t tiles = parts * divide_up(problem->m, tile) * divide_up(problem->n, tile);
+inline std::string rejects_many_tiles(const ValidProblem& problem, int rows, int cols,
+                                      int parts = 1) {
+    const std::int64_t tiles = parts * divide_up(problem->m, rows) * divide_up(problem->n, cols);
     if (tiles <= kMaxTiles / problem.batch_count()) return {};
     return "counts at most 2^30 tiles, the problem has " + std::to_string(tiles) + " in each of " +
            std::to_string(problem.batch_count()) + " matrices";
@@ -89,23 +112,25 @@ inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel
     }
     const std::string reason = rejects_long_k(problem, kMaxK);
     if (!reason.empty()) return reason;
-    const auto largest = [&](std::int64_t size) {  // however the operand lies
+    const auto largest = [&](std::int64_t size, int tile) {  // however the operand lies
         const auto image = [&](std::int64_t outer_stride, std::int64_t k_stride) {
-            ImageLayout layout =
-                image_layout(std::min<std::int64_t>(size, kernel.tile), outer_stride, problem->k,
-                             k_stride, kernel.element_bytes, 1);
+            ImageLayout layout = image_layout(std::min<std::int64_t>(size, tile), outer_stride,
+                                              problem->k, k_stride, kernel.element_bytes, 1);
             layout.pitch += kVectorBytes - 1;
             return layout;
         };
-        const ImageLayout along_k = image(kMaxK, 1), across_k = image(1, kernel.tile);
+        const ImageLayout along_k = image(kMaxK, 1), across_k = image(1, tile);
         return along_k.bytes() > across_k.bytes() ? along_k : across_k;
     };
-    const int most = stage_bytes(largest(problem->m), largest(problem->n), kernel);
-    if (2 * most > kSharedBytes) {
-        return "has " + std::to_string(kSharedBytes) +
-               " bytes of shared memory for two tiles, which may need " + std::to_string(2 * most);
+    const int most = stage_bytes(largest(problem->m, tile_rows(kernel, problem->k)),
+                                 largest(problem->n, kernel.cols), kernel);
+    const int bytes = 2 * most + staged_b_bytes(kernel, problem->n, problem->k);
+    const int most_bytes = kernel.lanes_have_rows ? kRowsSharedBytes : kSharedBytes;
+    if (bytes > most_bytes) {
+        return "has " + std::to_string(most_bytes) +
+               " bytes of shared memory for two tiles, which may need " + std::to_string(bytes);
     }
-    return rejects_many_tiles(problem, kernel.tile);
+    return rejects_many_tiles(problem, tile_rows(kernel, problem->k), kernel.cols);
 }
 
 constexpr OperandNeeds needs(int element_bytes) {
@@ -117,16 +142,64 @@ constexpr OperandNeeds needs(int element_bytes) {
 // Columns of D that are stored at about the same time, at least: by a block and the next one.
 inline constexpr int kLeastStoredColumns = 64;
 
-// Of what must come from memory, and go there: an operand that batches share comes once.
-inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
-                        const DeviceProperties& device) {
+inline double operand_bytes(const ValidProblem& problem, int element_bytes) {
     const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
         return static_cast<double>(rows) * static_cast<double>(cols) * element_bytes *
                distinct_matrices(*problem, operand);
     };
-    return (bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n) +
+    return bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n);
+}
+// Of what must come from memory, and go there: an operand that batches share comes once.
+inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
+                        const DeviceProperties& device) {
+    return (operand_bytes(problem, element_bytes) +
             stored_bytes(problem, tile, std::max(tile, kLeastStoredColumns), device)) /
            memory_rate(device);
+}
+
+// What the model knows of a kernel's tiles, those at the edges aside.
+struct Tiles {
+    std::int64_t rows, cols;
+    ImageLayout a, b;
+    double on_sm, resident;  // of an SM: all its tiles, and warps at work at once
+};
+inline Tiles tiles_of(const Shape& kernel, const ValidProblem& problem,
+                      const DeviceProperties& device) {
+    const int most_rows = tile_rows(kernel, problem->k);
+    Tiles tiles;
+    tiles.rows = std::min<std::int64_t>(problem->m, most_rows);
+    tiles.cols = std::min<std::int64_t>(problem->n, kernel.cols);
+    // Packing leaves whole vectors along K.
+    const auto image = [&](const Operand& operand, bool packed, std::int64_t outer,
+                           std::int64_t outer_stride, std::int64_t k_stride, Spread spread) {
+        if (!packed) {
+            return image_of(operand, outer, outer_stride, problem->k, k_stride,
+                            kernel.element_bytes, problem->batch_rank, operand.alignment, spread);
+        }
+        return image_layout(outer, kMaxK, problem->k, 1, kernel.element_bytes, kVectorBytes);
+    };
+    const OperandNeeds its_needs = needs(kernel.element_bytes);
+    tiles.a = image(problem->a, packs_a(problem, its_needs), tiles.rows, problem->a.row_stride,
+                    problem->a.col_stride, spread_of_a(kernel));
+    tiles.b = image(problem->b, packs_b(problem, its_needs), tiles.cols, problem->b.col_stride,
+                    problem->b.row_stride, Spread::padding);
+    const double count = static_cast<double>(divide_up(problem->m, most_rows)) *
+                         static_cast<double>(divide_up(problem->n, kernel.cols)) *
+                         static_cast<double>(problem.batch_count());
+    tiles.on_sm = std::ceil(count / std::max(device.sm_count, 1));
+    tiles.resident = static_cast<double>(blocks_on_sm(
+        2 * stage_bytes(tiles.a, tiles.b, kernel) + staged_b_bytes(kernel, problem->n, problem->k),
+        kernel.blocks_per_sm, device));
+    return tiles;
+}
+
+// Of `flop` operations on an SM, in cycles. Older tensor cores are slower, and so are FP64 units of
+// GeForce cards.
+inline double flop_cycles(const Shape& kernel, double flop, const ValidProblem& problem,
+                          const DeviceProperties& device) {
+    if (kernel.sm80_flop_rate == 0) return flop / tensor_rate(device.cc(), problem.compute_dtype());
+    if (kernel.sum_bytes == 8) return flop / (2 * fp64_lanes(device.cc()));
+    return flop / (kernel.sm80_flop_rate * (device.cc() <= 80 ? 1 : 2));
 }
 
 // Fitted to 1,500 times of 12 kernels and 600 products, most of them random, on an H100. Cycles of
@@ -136,58 +209,114 @@ inline constexpr double kTileCycles = 113, kVectorCycles = 31, kStoreCycles = 12
 // So many warps keep an SM busy, of as many as it holds; and of those that there are.
 inline constexpr double kBusyWarps = 9.7, kLoneWarps = 6.4;
 
-inline Schedule schedule(const Shape& kernel, const ValidProblem& problem,
+inline double squares_us(const Shape& kernel, const ValidProblem& problem,
                          const DeviceProperties& device) {
-    // Packing leaves whole vectors along K.
-    const auto image = [&](const Operand& operand, bool packed, std::int64_t outer,
-                           std::int64_t outer_stride, std::int64_t k_stride) {
-        outer = std::min<std::int64_t>(outer, kernel.tile);
-        if (!packed) {
-            return image_of(operand, outer, outer_stride, problem->k, k_stride,
-                            kernel.element_bytes, problem->batch_rank, operand.alignment);
-        }
-        return image_layout(outer, kMaxK, problem->k, 1, kernel.element_bytes, kVectorBytes);
-    };
-    const OperandNeeds its_needs = needs(kernel.element_bytes);
-    const ImageLayout a = image(problem->a, packs_a(problem, its_needs), problem->m,
-                                problem->a.row_stride, problem->a.col_stride);
-    const ImageLayout b = image(problem->b, packs_b(problem, its_needs), problem->n,
-                                problem->b.col_stride, problem->b.row_stride);
-    const std::int64_t vectors = divide_up(a.vectors(), 32) + divide_up(b.vectors(), 32);
+    const Tiles tiles = tiles_of(kernel, problem, device);
+    const std::int64_t vectors =
+        divide_up(tiles.a.vectors(), 32) + divide_up(tiles.b.vectors(), 32);
     // Lanes side by side store rows of D, in vectors of 16 bytes of sums where it takes them.
     const int vector = 16 / kernel.sum_bytes;
     const std::int64_t d_bytes = size_of(problem->d.dtype);
     const bool in_vectors =
         problem->d.col_stride == 1 &&
         problem->d.row_stride * d_bytes % std::min<std::int64_t>(vector * d_bytes, 16) == 0;
-    const int row_lanes = std::min(kernel.tile / (in_vectors ? vector : 1), 32);
-    const std::int64_t stores =
-        divide_up(std::min<std::int64_t>(problem->m, kernel.tile), 32 / row_lanes);
+    const int row_lanes = std::min(kernel.cols / (in_vectors ? vector : 1), 32);
+    const std::int64_t stores = divide_up(tiles.rows, 32 / row_lanes);
 
-    const double tiles = static_cast<double>(divide_up(problem->m, kernel.tile)) *
-                         static_cast<double>(divide_up(problem->n, kernel.tile)) *
-                         static_cast<double>(problem.batch_count());
-    const double squares = kernel.tile / 16 * (kernel.tile / 16);
+    const double squares = kernel.rows / 16 * (kernel.cols / 16);
     const double k_cycles =
         static_cast<double>(divide_up(problem->k, kernel.step_k)) * kernel.step_cycles * squares;
-    const double resident = static_cast<double>(
-        blocks_on_sm(2 * stage_bytes(a, b, kernel), kernel.blocks_per_sm, device));
-    const double on_sm = std::ceil(tiles / std::max(device.sm_count, 1));
-    const double issue_cycles = (kTileCycles + kVectorCycles * static_cast<double>(vectors) +
-                                 k_cycles + kStoreCycles * static_cast<double>(stores)) *
-                                std::max({1.0, kBusyWarps / resident, kLoneWarps / on_sm});
-    // Older tensor cores are slower, and so are FP64 units of GeForce cards.
-    const double rate = kernel.sm80_flop_rate > 0
-                            ? kernel.sm80_flop_rate * (device.cc() <= 80 ? 1 : 2)
-                            : tensor_rate(device.cc(), problem.compute_dtype());
-    const double flop = 2.0 * kernel.tile * kernel.tile * static_cast<double>(problem->k);
-    const double busy_us = on_sm * std::max(issue_cycles, flop / rate) / clock_mhz(device);
+    const double issue_cycles =
+        (kTileCycles + kVectorCycles * static_cast<double>(vectors) + k_cycles +
+         kStoreCycles * static_cast<double>(stores)) *
+        std::max({1.0, kBusyWarps / tiles.resident, kLoneWarps / tiles.on_sm});
+    const double flop = 2.0 * kernel.rows * kernel.cols * static_cast<double>(problem->k);
+    const double busy_us = tiles.on_sm *
+                           std::max(issue_cycles, flop_cycles(kernel, flop, problem, device)) /
+                           clock_mhz(device);
+    return kLaunchUs +
+           overlapped(busy_us, memory_us(problem, kernel.rows, kernel.element_bytes, device));
+}
 
+// Where lanes have rows. Fitted to 822 times of products of five dtypes, 700 of them random, on an
+// H200, 15 % off (rms). Cycles of an SM, for each tile: a vector of each lane, of lines that are
+// merged and of others; a row of each lane by up to four columns.
+inline constexpr double kRowsLaunchUs = 2.3;
+inline constexpr double kMergedVectorCycles = 3.7, kRowsVectorCycles = 14.2;
+inline constexpr double kRowsStoreCycles = 35.5;
+// For each k: one column of B, or four; a product of each lane with one of four; a value of A that
+// a lane reads; B on its way to where lanes read four columns at once.
+inline constexpr double kColumnCycles = 3.1, kColumnsCycles = 5.3, kProductCycles = 0.11;
+inline constexpr double kValueCycles = 0.9, kStageCycles = 0.7;
+inline constexpr double kRowsBusyWarps = 8.1, kRowsLoneWarps = 4.5;
+// Where lanes store to different sectors of L2, it takes so many in a microsecond.
+inline constexpr double kRowsSectorsPerUs = 107e3;
+
+// As a kernel whose lanes have rows computes it.
+inline ValidProblem with_more_rows(const ValidProblem& problem) {
+    return problem->m < problem->n ? problem.turned() : problem;
+}
+
+inline double rows_us(const Shape& kernel, const ValidProblem& problem,
+                      const DeviceProperties& device) {
+    const Tiles tiles = tiles_of(kernel, problem, device);
+    const auto lane_rows = static_cast<double>(divide_up(tiles.rows, 32));
+    // A lane multiplies four columns at a time, or a last one.
+    constexpr int kTogether = 4;
+    const double single = tiles.cols % kTogether == 1 ? 1 : 0;
+    const double groups = static_cast<double>(divide_up(tiles.cols, kTogether)) - single;
+    const double columns = groups * kTogether + single;
+    const bool in_vectors = tiles.a.along_k && tiles.a.alignment == kVectorBytes;
+    const double values =
+        lane_rows * (in_vectors ? std::max(kernel.element_bytes / 16.0, 0.125) : 1);
+    const double product_cycles = kProductCycles * (kernel.sum_bytes == 8 ? 2 : 1);
+    const double k_cycles = single * kColumnCycles +
+                            groups * (kColumnsCycles + kTogether * lane_rows * product_cycles) +
+                            (groups + single) * values * kValueCycles +
+                            (problem->n > 1 ? kStageCycles : 0);
+    const auto vector_cycles = [](const ImageLayout& image) {
+        return static_cast<double>(divide_up(image.vectors(), 32)) *
+               (image.merged ? kMergedVectorCycles : kRowsVectorCycles);
+    };
+    const double issue_cycles =
+        (vector_cycles(tiles.a) + vector_cycles(tiles.b) +
+         static_cast<double>(problem->k) * k_cycles +
+         kRowsStoreCycles * (groups + single) * lane_rows) *
+        std::max({1.0, kRowsBusyWarps / tiles.resident, kRowsLoneWarps / tiles.on_sm});
+    const double flop = 2 * 32 * lane_rows * columns * static_cast<double>(problem->k);
+    const double busy_us = tiles.on_sm *
+                           std::max(issue_cycles, flop_cycles(kernel, flop, problem, device)) /
+                           clock_mhz(device);
+
+    // Of whole rows that follow each other what fills a sector comes at about the same time.
+    const Operand& d = problem->d;
+    const auto item = static_cast<double>(size_of(d.dtype));
+    const double elements = static_cast<double>(problem->m) * static_cast<double>(problem->n) *
+                            static_cast<double>(problem.batch_count());
+    const bool follow = d.row_stride == 1 || (d.row_stride == problem->n && d.col_stride == 1 &&
+                                              problem->n <= kernel.cols);
+    const bool whole = problem->n % kTogether == 0 && d.col_stride == 1 &&
+                       d.row_stride % kTogether == 0 && d.alignment >= kTogether * item;
+    const double step = static_cast<double>(std::abs(d.row_stride)) * item;
+    const double sectors = follow ? elements * item / kSectorBytes
+                                  : elements / (whole ? std::min(kTogether * 1.0, 16 / item) : 1) *
+                                        std::min(step / kSectorBytes, 1.0);
+    const double bytes = operand_bytes(problem, kernel.element_bytes) + elements * item;
+    return kRowsLaunchUs +
+           std::hypot(busy_us, std::max(bytes / memory_rate(device), sectors / kRowsSectorsPerUs));
+}
+
+template <class Math>
+Schedule schedule_of(const ValidProblem& problem, const DeviceProperties& device) {
+    constexpr Shape kShape = Math::kShape;
     Schedule schedule;
-    schedule.cost_us =
-        kLaunchUs +
-        overlapped(busy_us, memory_us(problem, kernel.tile, kernel.element_bytes, device)) +
-        packing_us(problem, device, its_needs);
+    if (kShape.lanes_have_rows) {
+        schedule.transposed = problem->m < problem->n;
+        schedule.cost_us = rows_us(kShape, with_more_rows(problem), device);
+    } else {
+        schedule.cost_us = squares_us(kShape, problem, device);
+    }
+    schedule.cost_us += packing_us(problem, device, needs(kShape.element_bytes));
     return schedule;
 }
 
@@ -196,15 +325,11 @@ template <class Math>
 void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream);
 
 template <class Math>
-Schedule schedule_of(const ValidProblem& problem, const DeviceProperties& device) {
-    return schedule(Math::kShape, problem, device);
-}
-template <class Math>
 constexpr KernelInfo row(const char* name,
                          std::string (*rejects)(const ValidProblem&, const DeviceProperties&)) {
     constexpr Shape kShape = Math::kShape;
     KernelInfo info = {name,
-                       {kShape.tile, kShape.tile, kMaxK, kShape.tile, kShape.tile, 32},
+                       {kShape.rows, kShape.cols, kMaxK, kShape.rows, kShape.cols, 32},
                        needs(kShape.element_bytes),
                        rejects,
                        schedule_of<Math>,

@@ -1,4 +1,4 @@
-"""The kernels for few rows and a short K: every row, column and k, in every layout they load."""
+"""The kernels for many rows of few columns: every row, column and k, in every layout."""
 
 import itertools
 
@@ -21,32 +21,36 @@ from harness.forced import (
 )
 
 pytestmark = pytest.mark.gpu
-kernel = kernels("simt", lambda name: "_short_k_" in name)
-ALIGNED = {"pad": 8, "offset": 8}  # vectors of any dtype
+kernel = kernels("simt", lambda name: "_whole_k_" in name and name.endswith("x8"))
+ALIGNED = {"pad": 16, "offset": 16}  # vectors of any dtype
+
+
+def most_k(kernel):
+    return 64 if mode_of(kernel).name == "fp64" else 128
 
 
 def test_each_number_of_rows_and_columns(kernel):
-    """Around 4 and 8 rows, what a thread, a warp and a block have of columns; and turned."""
-    for few, many in itertools.product((1, 3, 4, 5, 8, 9, 17), (1, 2, 31, 33, 120, 128, 257, 1030)):
+    """Around what a lane multiplies at once, a lane, a warp and two tiles have; and turned."""
+    for few, many in itertools.product((1, 2, 4, 5, 8, 9, 17), (1, 31, 32, 33, 63, 64, 65, 257)):
         for m, n in {(few, many), (many, few)}:
             a, b, c = operands(mode_of(kernel), m, n, 16)
-            for layout in (ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
+            for layout in (Layout(), ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
                 layouts = {"a": layout, "b": layout}
                 check(kernel, a, b, c, beta=-1, expect="exact", layouts=layouts)
 
 
 def test_each_k(kernel):
-    """Around the sets of 8 k that a thread loads, and the 96 that A is read for."""
-    for k in (1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 95, 96, 97, 104, 105, 192, 193, 256):
-        for m, n in ((3, 72), (72, 7)):
+    """Around vectors along K, lines that follow each other, and those that leave a lane one row."""
+    for k in range(1, most_k(kernel) + 1):
+        for m, n in ((3, 72), (130, 7)):
             a, b, _ = operands(mode_of(kernel), m, n, k)
-            for layout in (ODD, ODD_COL, Layout(**ALIGNED), Layout("col", **ALIGNED)):
+            for layout in (Layout(), COL, ODD, Layout(**ALIGNED)):
                 check(kernel, a, b, alpha=2, expect="exact", layouts={"a": layout, "b": layout})
     check_no_k(kernel)
 
 
 def test_each_layout(kernel):
-    """Any strides are read where they lie."""
+    """Lines in either direction; others are packed."""
     layouts = (Layout(), COL, ODD, ODD_COL, REVERSED, Layout("col", reverse_cols=True), STEP)
     for of_a, of_b in itertools.product(layouts, repeat=2):
         for of_d in (Layout(), COL, ODD_COL, STEP):
@@ -79,23 +83,25 @@ def test_what_lies_outside_is_not_multiplied(kernel):
 
 
 def test_special_values_reach_their_row_and_column_alone(kernel):
+    if mode_of(kernel).name == "int8":
+        pytest.skip("integers have none")
     check_special_values(kernel, 7, 40, 23, nan=(1, 22), inf=(7, 5))
 
 
 def test_rounding_keeps_the_bound(kernel):
-    check_rounding(kernel, ((50, 5, 256), (50, 256, 70)))
+    check_rounding(kernel, ((50, most_k(kernel)), (most_k(kernel), 6)))
 
 
 def test_others_say_what_they_do_not_take(kernel):
-    a, b, _ = operands(mode_of(kernel), 5, 6, 257)
-    with pytest.raises(tcgemm.NoKernelError, match="K up to 256"):
+    a, b, _ = operands(mode_of(kernel), 5, 6, 129)
+    with pytest.raises(tcgemm.NoKernelError, match="K up to 128"):
         check(kernel, a, b)
 
 
 def test_outputs(kernel):
     """As the operands are and as the sums; others are for other kernels."""
     mode = mode_of(kernel)
-    sums = "float64" if mode.name == "fp64" else "float32"
+    sums = {"fp64": "float64", "int8": "int32"}.get(mode.name, "float32")
     for dtype in mode.outputs:
         for m, n, layout in itertools.product((5, 40), (6, 72), (Layout(), COL, ODD)):
             a, b, _ = operands(mode, m, n, 16)
