@@ -209,7 +209,7 @@ TEST(what_does_not_fit_is_refused_with_a_reason) {
 }
 
 // FP32 on CUDA cores, a row or two a lane.
-constexpr whole_k::Shape kRows = {128, 8, 4, 4, 20, 0, 1, 128, true};
+constexpr whole_k::Shape kRows = {128, 8, 4, 4, 16, 0, 1, 128, true};
 
 double rows_us(std::int64_t m, std::int64_t n, std::int64_t k) {
     DeviceProperties device = simt_test::h200();
@@ -234,6 +234,15 @@ TEST(more_rows_columns_or_k_cost_more) {
         CHECK(rows_us(100000, n + 8, 8) > rows_us(100000, n, 8));
         CHECK(rows_us(50000, n, 8) < rows_us(100000, n, 8));
     }
+}
+
+TEST(small_matrices_are_for_square_tiles) {
+    DeviceProperties device = simt_test::h200();
+    device.shared_memory_per_block = 227 << 10;
+    const ValidProblem batch = ValidProblem::check(batch_of(8, 16384));
+    constexpr whole_k::Shape kHalves = {128, 8, 2, 4, 16, 0, 1, 128, true};
+    CHECK(whole_k::rows_us(kHalves, batch, device) >
+          us(kSmall, batch_of(8, 16384)));  // 28 of 16 us
 }
 
 TEST(long_rows_leave_a_lane_one) {

@@ -21,12 +21,15 @@ struct WholeKRows {
     using Acc = typename Numbers::Acc;
     static constexpr const char* name = "simt whole_k_kernel";  // in errors
     static constexpr whole_k::Shape kShape = {
-        sizeof(Acc) == 8 ? 64 : 128, 8, sizeof(Element), sizeof(Acc), 20, 0, 1, 128, true};
+        sizeof(Acc) == 8 ? 64 : 128, 8, sizeof(Element), sizeof(Acc), 16, 0, 1, 128, true};
 
     template <class Output, class Place>
-    __device__ __forceinline__ static void multiply_and_store(
-        const whole_k::Params& params, unsigned char* shared, const whole_k::Image& a,
-        const whole_k::Image& b, const Output& output, const Place& place) {
+    __device__ __forceinline__ static void multiply_and_store(const whole_k::Params& params,
+                                                              unsigned char* shared, int a_data,
+                                                              int b_data, const Output& output,
+                                                              const Place& place) {
+        const auto a = whole_k::image_at<Element>(a_data, params.a, place.rows);
+        const auto b = whole_k::image_at<Element>(b_data, params.b, place.cols);
         const int lane = threadIdx.x;
         auto* const staged_b = reinterpret_cast<ColumnsOfB*>(shared + 2 * params.stage_bytes);
         if (place.cols > 1) stage_columns(params, shared, b, staged_b);

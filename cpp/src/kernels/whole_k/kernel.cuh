@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
             __syncwarp();
             if constexpr (Math::kShape.lanes_have_rows) {
                 const epilogue::Output<Epilogue> output(epilogue, args, place.batch);
-                Math::multiply_and_store(params, shared, a, b, output, place);
+                Math::multiply_and_store(params, shared, a.data, b.data, output, place);
             } else {
                 Math math;
                 math.multiply(shared, params.a, params.b, a, b, k);

@@ -19,6 +19,13 @@ struct Image {
     int outer;  // rows of A or columns of B that exist
 };
 
+template <class Element>
+__device__ __forceinline__ Image image_at(int data, const ImageLayout& layout, int outer) {
+    constexpr int kItem = sizeof(Element);
+    return {data, layout.along_k ? layout.pitch : kItem, layout.along_k ? kItem : layout.pitch,
+            outer};
+}
+
 // 16 aligned bytes where `valid`, which have come when wait_for_images() returns.
 __device__ __forceinline__ void bring_vector(std::uint32_t shared, const void* address, bool valid,
                                              bool through_l1) {
@@ -75,8 +82,7 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
                          layout.through_l1);
         }
     }
-    return {to + head, layout.along_k ? layout.pitch : kItem, layout.along_k ? kItem : layout.pitch,
-            outer};
+    return image_at<Element>(to + head, layout, outer);
 }
 
 }  // namespace tcgemm::whole_k

@@ -238,19 +238,16 @@ inline double squares_us(const Shape& kernel, const ValidProblem& problem,
            overlapped(busy_us, memory_us(problem, kernel.rows, kernel.element_bytes, device));
 }
 
-// Where lanes have rows. Fitted to 822 times of products of five dtypes, 700 of them random, on an
-// H200, 15 % off (rms). Cycles of an SM, for each tile: a vector of each lane, of lines that are
-// merged and of others; a row of each lane by up to four columns.
+// Where lanes have rows. Fitted to 822 times of products of five dtypes, 700 of them random, and to
+// batches of 8 x 8 x 8, on an H200, 16 % off (rms). Cycles of an SM, for each tile: in any case; a
+// vector of each lane, of lines that are not merged; a row of each lane by up to four columns.
 inline constexpr double kRowsLaunchUs = 2.3;
-inline constexpr double kMergedVectorCycles = 3.7, kRowsVectorCycles = 14.2;
-inline constexpr double kRowsStoreCycles = 35.5;
-// For each k: one column of B, or four; a product of each lane with one of four; a value of A that
-// a lane reads; B on its way to where lanes read four columns at once.
-inline constexpr double kColumnCycles = 3.1, kColumnsCycles = 5.3, kProductCycles = 0.11;
-inline constexpr double kValueCycles = 0.9, kStageCycles = 0.7;
-inline constexpr double kRowsBusyWarps = 8.1, kRowsLoneWarps = 4.5;
+inline constexpr double kRowsTileCycles = 76, kRowsVectorCycles = 9.3, kRowsStoreCycles = 28.6;
+// For each k: one column of B, or four; a value of A that a lane reads for these.
+inline constexpr double kColumnCycles = 3.8, kColumnsCycles = 8.6, kValueCycles = 0.2;
+inline constexpr double kRowsBusyWarps = 7.9, kRowsLoneWarps = 4.5;
 // Where lanes store to different sectors of L2, it takes so many in a microsecond.
-inline constexpr double kRowsSectorsPerUs = 107e3;
+inline constexpr double kRowsSectorsPerUs = 108e3;
 
 // As a kernel whose lanes have rows computes it.
 inline ValidProblem with_more_rows(const ValidProblem& problem) {
@@ -269,17 +266,14 @@ inline double rows_us(const Shape& kernel, const ValidProblem& problem,
     const bool in_vectors = tiles.a.along_k && tiles.a.alignment == kVectorBytes;
     const double values =
         lane_rows * (in_vectors ? std::max(kernel.element_bytes / 16.0, 0.125) : 1);
-    const double product_cycles = kProductCycles * (kernel.sum_bytes == 8 ? 2 : 1);
-    const double k_cycles = single * kColumnCycles +
-                            groups * (kColumnsCycles + kTogether * lane_rows * product_cycles) +
-                            (groups + single) * values * kValueCycles +
-                            (problem->n > 1 ? kStageCycles : 0);
+    const double k_cycles = single * kColumnCycles + groups * kColumnsCycles +
+                            (groups + single) * values * kValueCycles;
     const auto vector_cycles = [](const ImageLayout& image) {
-        return static_cast<double>(divide_up(image.vectors(), 32)) *
-               (image.merged ? kMergedVectorCycles : kRowsVectorCycles);
+        if (image.merged) return 0.0;
+        return kRowsVectorCycles * static_cast<double>(divide_up(image.vectors(), 32));
     };
     const double issue_cycles =
-        (vector_cycles(tiles.a) + vector_cycles(tiles.b) +
+        (kRowsTileCycles + vector_cycles(tiles.a) + vector_cycles(tiles.b) +
          static_cast<double>(problem->k) * k_cycles +
          kRowsStoreCycles * (groups + single) * lane_rows) *
         std::max({1.0, kRowsBusyWarps / tiles.resident, kRowsLoneWarps / tiles.on_sm});
