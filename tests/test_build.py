@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,9 +54,10 @@ def installed_tests(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def source_build(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project built by CMake alone, with benchmarks, for one architecture if there is nvcc."""
+    """The project built by CMake alone, with benchmarks, for one architecture or as the package."""
     nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc")
-    cuda = ["-DCMAKE_CUDA_ARCHITECTURES=90"] if nvcc else ["-DTCGEMM_CUDA=OFF"]
+    has_cuda = nvcc and tcgemm.build_info()["cuda_version"]
+    cuda = ["-DCMAKE_CUDA_ARCHITECTURES=90"] if has_cuda else ["-DTCGEMM_CUDA=OFF"]
     return build(ROOT, tmp_path_factory.mktemp("source"), "-DTCGEMM_BUILD_BENCHMARKS=ON", *cuda)
 
 
@@ -90,7 +92,7 @@ def test_a_program_builds_with_the_flags_of_tcgemm_config(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _config.main(["--cflags", "--ldflags"]) == 0
-    flags = capsys.readouterr().out.split()
+    flags = shlex.split(capsys.readouterr().out)
     compiler = os.environ.get("CXX", "g++")
     source = ROOT / "cpp/examples/consumer/main.cpp"
     run(compiler, "-std=c++17", source, "-o", tmp_path / "consumer", *flags)

@@ -374,6 +374,16 @@ def test_e01_bad_scales(lab, rng, shapes, error, words):
         scaled.run(lab, a, b, out_dtype="float32", scales=scales)
 
 
+def test_e01_one_dimension_is_of_rows_or_columns_and_not_of_blocks():
+    """Two numbers for 200 rows, which are two blocks of 128 where K is one."""
+    a, b = np.ones((200, 100), np.float32).astype(E4M3), np.ones((100, 64), np.float32).astype(E4M3)
+    with pytest.raises(tcgemm.ShapeError, match=r"scale_a has shape \(2,\)"):
+        tcgemm.gemm(a, b, scale_a=np.ones(2, np.float32))
+    tcgemm.gemm(a, b, scale_a=np.ones((2, 1), np.float32))
+    with pytest.raises(tcgemm.ShapeError, match=r"scale_b has shape \(2,\)"):
+        tcgemm.gemm(b.T.copy(), a.T.copy(), scale_b=np.ones(2, np.float32))
+
+
 def test_e01_bad_scales_of_int8_are_not_offered_blocks(lab, rng):
     words = r"it must be \(\) for one scale, \(20,\) or \(20, 1\) for one for each row$"
     scales = {"scale_a": np.ones((3, 20), np.float32)}

@@ -95,6 +95,19 @@ def test_host_arrays_take_any_stream(stream, monkeypatch):
     np.testing.assert_array_equal(tcgemm.matmul(a, a, stream=stream), a)
 
 
+def test_a_plan_computes_on_the_stream_that_it_was_made_with(monkeypatch):
+    """Unless it is given another."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(3, dtype=np.float32)
+    bound, other = CudaStream((0, 1)), CudaStream((0, 2))
+    plan = tcgemm.plan(a, a, stream=bound)
+    asked = bound.asked
+    plan.execute()
+    assert (bound.asked, other.asked) == (asked + 1, 0)
+    plan.execute(stream=other)
+    assert (bound.asked, other.asked) == (asked + 1, 1)
+
+
 def test_stream_objects(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     a = np.eye(3, dtype=np.float32)

@@ -168,14 +168,16 @@ void set_up_plan_type(PyHeapTypeObject* heap_type) {
     type.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
         Py_VISIT(Py_TYPE(self));
         if (!py::detail::is_holder_constructed(self)) return 0;
-        for (const py::object& array : py::handle(self).cast<BoundPlan&>().arrays()) {
-            Py_VISIT(array.ptr());
-        }
+        auto& plan = py::handle(self).cast<BoundPlan&>();
+        for (const py::object& array : plan.arrays()) Py_VISIT(array.ptr());
+        Py_VISIT(plan.stream().ptr());
         return 0;
     };
     type.tp_clear = [](PyObject* self) {
         if (!py::detail::is_holder_constructed(self)) return 0;
-        for (py::object& array : py::handle(self).cast<BoundPlan&>().arrays()) array = py::none();
+        auto& plan = py::handle(self).cast<BoundPlan&>();
+        for (py::object& array : plan.arrays()) array = py::none();
+        plan.stream() = py::none();
         return 0;
     };
 }

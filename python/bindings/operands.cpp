@@ -2,6 +2,7 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -153,6 +154,11 @@ bool Operands::any_jax_on_gpu() const {
         if (type != nullptr && type->framework == Framework::jax) return true;
     }
     return false;
+}
+
+bool Operands::holds_copies() const {
+    return std::any_of(imported_.begin(), imported_.end(),
+                       [](const ImportedArray& imported) { return imported.is_copy; });
 }
 
 // Host arrays and JAX arrays: a stream of our own, and the call waits. JAX gives no way to its

@@ -42,6 +42,8 @@ class Operands {
     bool staged() const { return memory_.is_cpu() && !compute_.is_cpu(); }
     // Whether the call waits for its result: host arrays and JAX arrays.
     bool synchronous() const { return borrowed_.has_value(); }
+    // Copies that producers made for us are freed with this, whatever still reads them.
+    bool holds_copies() const;
     StreamView stream() const { return stream_; }
 
     // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes

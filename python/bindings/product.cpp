@@ -120,7 +120,7 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         {
             const ReleasedGil no_gil;
             launch(plan, pointers_of(operands, statement), scalars, operands.stream(), workspace);
-            if (operands.synchronous()) operands.stream().synchronize();
+            if (operands.synchronous() || operands.holds_copies()) operands.stream().synchronize();
         }
         operands.release_to_frameworks();
     }
@@ -129,7 +129,11 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
 
 BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars& scalars,
                      py::handle stream)
-    : arrays_(arrays), scalars_(scalars), scales_(modes.scales), named_(named_dtypes(modes)) {
+    : arrays_(arrays),
+      stream_(py::reinterpret_borrow<py::object>(stream)),
+      scalars_(scalars),
+      scales_(modes.scales),
+      named_(named_dtypes(modes)) {
     const Operands operands(arrays, stream, named_);
     statement_ = state(operands, modes, scales_.times(scalars));
     for (int i = 0; i < kSlots; ++i) {
@@ -214,7 +218,8 @@ py::object BoundPlan::run(Arrays arrays, const py::object& alpha, const py::obje
         throw InvalidArgument("beta is " + shown(py::repr(py::float_(scalars.beta))) +
                               ", but the plan was made without a c; make a plan with c");
     }
-    Operands operands(used, stream, named_, known, plan_->device());
+    Operands operands(used, stream.is_none() ? py::handle(stream_) : stream, named_, known,
+                      plan_->device());
     check_layout(operands);
     if (operands.has(kOut)) check_out_memory(operands, scalars.beta != 0);
     return execute(operands, statement_, *plan_, scalars, workspace_.get());

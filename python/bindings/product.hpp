@@ -83,12 +83,14 @@ class BoundPlan {
     const tcgemm::Plan& plan() const { return *plan_; }
     DType out_dtype() const { return statement_.out_dtype; }
     Arrays& arrays() { return arrays_; }
+    py::object& stream() { return stream_; }
 
    private:
     void check_layout(const Operands& operands) const;
     void check_scales_are_numbers(const NumberScales& scales) const;
 
     Arrays arrays_;
+    py::object stream_;                    // None: the frameworks' current one, at each run
     std::array<ArrayView, kSlots> views_;  // of the bound arrays, and of a new `out`
     std::array<bool, kSlots> has_{};
     GemmScalars scalars_;

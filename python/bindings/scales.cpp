@@ -68,7 +68,7 @@ Scale scale_of(const ArrayView& view, const ProductShape& shape, int64_t outer, 
         scale.kind = ScaleKind::vector;
     } else if (rows == outer && cols == k_blocks) {
         scale.kind = ScaleKind::block_1x128;
-    } else if (rows == outer_blocks && cols == k_blocks) {
+    } else if (view.ndim > 1 && rows == outer_blocks && cols == k_blocks) {
         scale.kind = ScaleKind::block_128x128;
     } else {
         throw ShapeError(std::string(what) + " has shape " + text(view.ndim, view.shape) +

@@ -89,7 +89,11 @@ void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
                                   ? std::string("an out of ") + name(wanted)
                                   : std::string(operand) + " converted to " + name(wanted);
     const std::string asked =  // int32 is the result of int8 operands alone, and their default
-        is_integer(view.dtype) ? "" : std::string(", or out_dtype=\"") + name(view.dtype) + "\"";
+        is_integer(view.dtype)
+            ? ""
+            : std::string(", or out_dtype=\"") + name(view.dtype) + "\"" +
+                  (view.dtype == DType::f64 ? " (with precision=\"fp64\" for sums of float64)"
+                                            : "");
     throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
                      name(wanted) + "; pass " + other + asked);
 }
@@ -122,9 +126,11 @@ void check_out_layout(const ArrayView& out, const ProductShape& shape) {
                          text(shape.out_ndim, shape.out) + ", and out must have exactly that");
     }
     if (may_overlap_itself(out)) {
-        throw LayoutError("out of shape " + text(out.ndim, out.shape) + " and strides " +
-                          text(out.ndim, out.stride) +
-                          " has elements that share an address; pass an array without");
+        throw LayoutError(
+            "out of shape " + text(out.ndim, out.shape) + " and strides " +
+            text(out.ndim, out.stride) +
+            " has elements that share an address, or strides that do not tell; pass an array "
+            "whose elements lie row behind row or column behind column");
     }
 }
 

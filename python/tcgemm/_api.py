@@ -81,7 +81,7 @@ def matmul(
         of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
         that holds both operands; of int8 operands int32, with scales or a floating-point
         `precision` float32 (float64 for fp64); of FP8 operands float32. The accumulator is rounded
-        to it once.
+        to it once; that of int8 is int32, which wraps around beyond a K of 131,071.
     precision : {"fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64", "int8", "fp8", ...}, optional
         What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
         they hold, so that nothing is lost. "tf32" leaves 11 significant bits of float32. "fp32"
@@ -102,7 +102,8 @@ def matmul(
     stream : optional
         CUDA stream to compute on: a handle (int), a ``torch.cuda.Stream``, a ``cupy.cuda.Stream``,
         or an object with ``__cuda_stream__``. Default: the current stream of the framework of `a`.
-        Host and JAX arrays are computed when the call returns, after what `stream` holds.
+        Host and JAX arrays are computed when the call returns, after what `stream` holds; on the
+        CPU no stream is waited for.
 
     Returns
     -------
@@ -197,8 +198,9 @@ def gemm(
     b : array, shape (..., K, N), or (..., N, K) where `trans_b`
         Operands as in :func:`matmul`; batch dimensions are broadcast.
     c : array, optional
-        Anything that broadcasts to the result's shape, of the result's dtype. Not read where
-        `beta` is 0. May be `out` itself.
+        Anything that broadcasts to the result's shape, of the result's dtype. It is added in the
+        dtype of the sums (`accumulate`): float64 elements are rounded to float32 but with precision
+        "fp64". Not read where `beta` is 0. May be `out` itself.
     alpha, beta : float
         Factors, held in float32, of FP64 products in float64; whole numbers where the result is
         int32. Where `alpha` is 0, `a` and `b` are not read. `beta` is 1 by default where there is
@@ -301,7 +303,7 @@ def plan(
         As in :func:`gemm`. The plan is bound to the arrays; ``execute`` takes others of the same
         shape, dtype, strides and device.
     out, out_dtype, precision, accumulate, determinism, stream
-        As in :func:`matmul`.
+        As in :func:`matmul`. ``execute`` computes on this `stream` unless it is given another.
     scale_a, scale_b, scale_d, overflow, a_dtype, b_dtype
         As in :func:`gemm`. A scale given as a number stays in force for every ``execute``, beside
         its own `alpha` and `beta`.

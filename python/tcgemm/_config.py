@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from . import __version__
@@ -21,8 +22,11 @@ def main(argv: list[str] | None = None) -> int:
         "--includedir": (get_include(), "folder of the headers"),
         "--libdir": (library, "folder of libtcgemm.so"),
         "--cmakedir": (get_cmake_dir(), "folder of tcgemm-config.cmake"),
-        "--cflags": (f"-I{get_include()}", "compiler flags"),
-        "--ldflags": (f"-L{library} -ltcgemm -Wl,-rpath,{library}", "linker flags"),
+        "--cflags": (shlex.quote(f"-I{get_include()}"), "compiler flags, quoted for a shell"),
+        "--ldflags": (
+            shlex.join((f"-L{library}", "-ltcgemm", f"-Wl,-rpath,{library}")),
+            "linker flags, quoted for a shell",
+        ),
         "--version": (__version__, "version of the library"),
     }
     for flag, (value, text) in flags.items():

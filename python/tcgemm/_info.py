@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import _core
+from . import _core, _frameworks
 from ._errors import InvalidArgument
 
 
@@ -190,8 +190,9 @@ def release_unused_memory(device: int | None = None) -> None:
 
     Notes
     -----
-    NumPy arrays are staged through such memory, and JAX results and workspaces come out of it. What
-    products in flight, arrays, plans and CUDA graphs use stays theirs.
+    NumPy arrays are staged through such memory, and JAX results, packed operands and workspaces
+    come out of it. What products in flight, arrays, plans and CUDA graphs use stays theirs. CuPy
+    arrays of products on a `stream`, which are held until it is done, are let go of.
 
     Raises
     ------
@@ -207,6 +208,7 @@ def release_unused_memory(device: int | None = None) -> None:
                 f"device is {device!r}; it must be the number of a GPU, 0 for the first, or None"
             )
         (device,) = number
+    _frameworks.cupy.let_go()
     _core.release_unused_memory(device)
 
 

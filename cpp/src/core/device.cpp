@@ -37,7 +37,8 @@ std::string cuda_unavailable_reason() {
 }
 
 const DeviceProperties& properties(Device device) {
-    static const DeviceProperties cpu = read_cpu_properties();
+    // Never freed: other threads may still multiply when a program ends.
+    static const DeviceProperties& cpu = *new DeviceProperties(read_cpu_properties());
     if (device.is_cpu()) return cpu;
 
     static std::mutex mutex;

@@ -24,8 +24,9 @@ std::string all_architectures() {
 }  // namespace
 
 const BuildInfo& build_info() {
-    static const BuildInfo info = {TCGEMM_VERSION, kBuildCuda,          kBuildCompiler,
-                                   kBuildType,     all_architectures(), kBuildCommit};
+    // Never freed: other threads may still ask when a program ends.
+    static const BuildInfo& info = *new BuildInfo{
+        TCGEMM_VERSION, kBuildCuda, kBuildCompiler, kBuildType, all_architectures(), kBuildCommit};
     return info;
 }
 

@@ -45,8 +45,13 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
             continue;
         }
         whole_k::ImageWalk walk(image, head, static_cast<unsigned>(thread));
-        for (; walk.line() < image.lines; walk.next()) {
-            if (walk.in_line() < line_bytes && !bring(walk.to(), walk.from())) return false;
+        for (int v = thread; walk.line() < image.lines; walk.next(), v += kThreads) {
+            const bool exists = walk.in_line() < line_bytes;
+            const whole_k::ImageVector vector = whole_k::image_vector(image, head, line_bytes, v);
+            if (vector.exists != exists || vector.to != walk.to() || vector.from != walk.from()) {
+                return false;
+            }
+            if (exists && !bring(walk.to(), walk.from())) return false;
         }
     }
     const std::int64_t outer_step = image.along_k ? image.pitch : kItem;

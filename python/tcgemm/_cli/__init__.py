@@ -50,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _ = _COMMANDS[parsed.command]
     try:
         status = module.run(parsed)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed: `python -m tcgemm info >&-`
+            sys.stdout.flush()
         return int(status)
     except BrokenPipeError:  # `python -m tcgemm info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,7 +21,6 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
                               what.batch.rank, whole_k::alignment_of(what.b), Spread::none);
         a.through_l1 |= whole_k::is_shared(what.a, tiles_n, what.batch);
         b.through_l1 |= whole_k::is_shared(what.b, tiles_m, what.batch);
-        a.walked_by(strip_threads(kTile)), b.walked_by(strip_threads(kTile));
         StripsParams params;
         params.args = what;
         params.tiles = {tiles_m, tiles_n, what.batch.count * split.split_k,

@@ -60,7 +60,7 @@ void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) 
                  args.b.row_stride, kShape.element_bytes, args.batch.rank, alignment_of(args.b));
     params.a.through_l1 |= is_shared(args.a, tiles_n, args.batch);
     params.b.through_l1 |= is_shared(args.b, tiles_m, args.batch);
-    params.a.walked_by(kWarp), params.b.walked_by(kWarp);
+    if (kShape.lanes_have_rows) params.a.walked_by(kWarp);
     params.stage_bytes = stage_bytes(params.a, params.b, kShape);
 
     const device::LaunchConfig config = launch_config(

@@ -54,8 +54,9 @@ __device__ __forceinline__ void wait_for_all_images() {
 }
 
 // Begins to bring `outer` x k elements from `data` on to `to`, layout.bytes() of the shared memory.
-// The block has kThreads threads, by which the layout is walked. kSwizzles: it may be swizzled.
-template <int kThreads, bool kSwizzles = false, class Element>
+// The block has kThreads threads. kMany: threads have many vectors; the layout may be swizzled
+// then, and says by how many threads it is walked.
+template <int kThreads, bool kMany = false, class Element>
 __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned char* shared,
                                              const Element* data, int outer, int k, int to) {
     constexpr int kItem = sizeof(Element);
@@ -70,16 +71,23 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
         for (int at = threadIdx.x * kVectorBytes - head; at < line_bytes;
              at += kThreads * kVectorBytes) {
             int place = at;
-            if (kSwizzles && layout.swizzle) {  // then `head` is 0
+            if (kMany && layout.swizzle) {  // then `head` is 0
                 place = layout.swizzled(at / kVectorBytes) * kVectorBytes;
             }
             bring_vector(base + head + place, bytes + at, true, layout.through_l1);
         }
-    } else {
+    } else if constexpr (kMany) {
 #pragma unroll 1
         for (ImageWalk walk(layout, head, threadIdx.x); walk.line() < all_lines; walk.next()) {
             bring_vector(base + walk.to(), bytes + walk.from(), walk.in_line() < line_bytes,
                          layout.through_l1);
+        }
+    } else {
+        const int vectors = all_lines * layout.line_vectors;
+#pragma unroll 1
+        for (int v = threadIdx.x; v < vectors; v += kThreads) {
+            const ImageVector vector = image_vector(layout, head, line_bytes, v);
+            bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
         }
     }
     return image_at<Element>(to + head, layout, outer);

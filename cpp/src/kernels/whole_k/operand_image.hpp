@@ -93,8 +93,23 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
     return image;
 }
 
-// A thread's vectors of lines that are not merged, of a part that begins `head` bytes behind a
-// multiple of 16. In bytes from its first element on, and from the image on.
+// A vector of a part that begins at an address which lies `head` bytes behind a multiple of 16,
+// with lines of `line_bytes`. Bytes from that address on, and from the image on.
+struct ImageVector {
+    std::int64_t from;
+    int to;
+    bool exists;
+};
+TCGEMM_HOST_DEVICE ImageVector image_vector(const ImageLayout& image, int head, int line_bytes,
+                                            int vector) {
+    const int line = static_cast<int>(image.by_line.divide(static_cast<std::uint32_t>(vector)));
+    const int line_at = head + line * image.pitch;  // as far into a vector as in global memory
+    const int offset = (vector - line * image.line_vectors) * kVectorBytes - line_at % kVectorBytes;
+    return {line * image.line_step + offset, line_at + offset, offset < line_bytes};
+}
+
+// The same of one after the other of a thread's vectors, where lines are not merged: for registers
+// it is cheaper where a thread has many.
 class ImageWalk {
    public:
     TCGEMM_HOST_DEVICE ImageWalk(const ImageLayout& image, int head, unsigned thread)
