@@ -60,6 +60,18 @@ std::string dtype_argument(const char* operand) {
     return is_result(operand) ? "out_dtype" : std::string(operand) + "_dtype";
 }
 
+bool ends_with(const std::string& dtype, std::string_view end) {
+    return dtype.size() >= end.size() &&
+           dtype.compare(dtype.size() - end.size(), end.size(), end) == 0;
+}
+bool fits_int8(const std::string& dtype) {
+    return dtype == "bool" || ends_with(dtype, "int4") || ends_with(dtype, "int2");
+}
+bool fits_float32(const std::string& dtype) {
+    return ends_with(dtype, "int8") || ends_with(dtype, "int16") || dtype.rfind("float8", 0) == 0 ||
+           dtype.rfind("float6", 0) == 0 || dtype.rfind("float4", 0) == 0;
+}
+
 [[noreturn]] void refuse_dtype(const std::string& dtype, const TypeInfo& type, const char* operand,
                                bool of_numbers = true) {
     const std::string is = std::string(operand) + " is " + dtype;
@@ -80,8 +92,13 @@ std::string dtype_argument(const char* operand) {
         throw DTypeError(is + known + "multiply the real and imaginary parts apart (" + operand +
                          real + ".real, " + operand + real + ".imag)");
     }
-    throw DTypeError(is + known + "pass " + cast_call(type, operand, "float32") + ", or " +
-                     cast_call(type, operand, "float64") + " for values of more than 24 bits");
+    std::string pass = "pass " + cast_call(type, operand, "float32");
+    if (fits_int8(dtype)) {
+        pass += ", or " + cast_call(type, operand, "int8") + " for an int32 result";
+    } else if (!fits_float32(dtype)) {
+        pass += ", or " + cast_call(type, operand, "float64") + " for values of more than 24 bits";
+    }
+    throw DTypeError(is + known + pass);
 }
 
 void set_bytes(ArrayView& view) {

@@ -85,15 +85,15 @@ void check_number_scales(const Operands& operands, const NumberScales& scales, P
 
 void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
     if (view.dtype == wanted) return;
-    const std::string other = operand == std::string("out")
-                                  ? std::string("an out of ") + name(wanted)
-                                  : std::string(operand) + " converted to " + name(wanted);
+    const bool is_out = operand == std::string_view("out");
+    const std::string other = is_out ? std::string("an out of ") + name(wanted)
+                                     : std::string(operand) + " converted to " + name(wanted);
     const std::string asked =  // int32 is the result of int8 operands alone, and their default
-        is_integer(view.dtype)
-            ? ""
-            : std::string(", or out_dtype=\"") + name(view.dtype) + "\"" +
-                  (view.dtype == DType::f64 ? " (with precision=\"fp64\" for sums of float64)"
-                                            : "");
+        is_integer(view.dtype) ? ""
+                               : std::string(", or out_dtype=\"") + name(view.dtype) + "\"" +
+                                     (view.dtype == DType::f64 && !is_out
+                                          ? " (with precision=\"fp64\" for sums of float64)"
+                                          : "");
     throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
                      name(wanted) + "; pass " + other + asked);
 }
