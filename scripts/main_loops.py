@@ -189,6 +189,10 @@ def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> 
     if row := re.search(r"::WholeK\w+<(?:([\w: ]+), [\w ]+, )?(\d+)>", str(kernel)):
         name = f"{kernel.family}_{WHOLE_K_DTYPES[row[1]]}_whole_k_{row[2]}x{row[2]}"
         return static + dynamic[name]
+    if row := re.search(r"::WholeKRows<simt::(\w+)>", str(kernel)):
+        start = f"simt_{row[1].lower()}_whole_k_"
+        (name,) = (name for name in dynamic if name.startswith(start) and name.endswith("x8"))
+        return static + dynamic[name]
     if row := re.search(r"::strips_kernel<([\w:]+), (\d+), (true|false)>", str(kernel)):
         kind, steps = ("strips", "x128") if row[3] == "true" else ("whole_k", "")
         tile = f"{row[2]}x{row[2]}{steps}"

@@ -47,6 +47,8 @@ def test_each_k(kernel):
             for layout in (Layout(), COL, ODD, Layout(**ALIGNED)):
                 check(kernel, a, b, alpha=2, expect="exact", layouts={"a": layout, "b": layout})
     check_no_k(kernel)
+    a, b, c = operands(mode_of(kernel), 130, 3, 1)  # rows 5 apart, of which nothing is read
+    check(kernel, a[:, :0], b[:0], c, beta=2, expect="exact", layouts={"a": Layout(pad=5)})
 
 
 def test_each_layout(kernel):

@@ -93,7 +93,7 @@ scale_a, scale_b, scale_d : array or float, optional
 alpha, beta : float, optional
     Other factors, beside scales that are numbers. `beta` other than 0 needs a plan that was made with `c`.
 stream : optional
-    As in :func:`tcgemm.matmul`.
+    As in :func:`tcgemm.matmul`. Default: the one that the plan was made with, if any.
 
 Returns
 -------

@@ -161,6 +161,17 @@ bool Operands::holds_copies() const {
                        [](const ImportedArray& imported) { return imported.is_copy; });
 }
 
+void Operands::check_copies_can_be_kept() const {
+    if (!holds_copies() || !stream_.is_capturing()) return;
+    for (int i = 0; i < kSlots; ++i) {
+        if (imported_[i].is_copy) {
+            throw LayoutError(std::string(kSlotNames[i]) +
+                              " was exported as a copy, which a CUDA graph cannot keep; pass an "
+                              "array that shares its memory");
+        }
+    }
+}
+
 // Host arrays and JAX arrays: a stream of our own, and the call waits. JAX gives no way to its
 // streams, and would reuse an operand's memory without regard to ours.
 void Operands::choose_stream(py::handle stream) {

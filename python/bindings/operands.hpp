@@ -44,6 +44,7 @@ class Operands {
     bool synchronous() const { return borrowed_.has_value(); }
     // Copies that producers made for us are freed with this, whatever still reads them.
     bool holds_copies() const;
+    void check_copies_can_be_kept() const;  // a graph would read them when they are gone
     StreamView stream() const { return stream_; }
 
     // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes

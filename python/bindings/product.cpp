@@ -116,6 +116,7 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         const ReleasedGil no_gil;
         run_staged(operands, statement, plan, scalars, workspace);
     } else {
+        operands.check_copies_can_be_kept();
         operands.wait_for_frameworks();
         {
             const ReleasedGil no_gil;

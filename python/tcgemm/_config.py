@@ -10,6 +10,11 @@ from . import __version__
 from ._info import get_cmake_dir, get_include, get_library_dir
 
 
+def _quoted(flag: str) -> str:
+    """For `eval`, which flags with blanks take: $(tcgemm-config ...) splits them, quoted or not."""
+    return shlex.quote(flag) if any(map(str.isspace, flag)) else flag
+
+
 def main(argv: list[str] | None = None) -> int:
     """Prints the flags that a compiler or CMake needs."""
     parser = argparse.ArgumentParser(
@@ -22,10 +27,10 @@ def main(argv: list[str] | None = None) -> int:
         "--includedir": (get_include(), "folder of the headers"),
         "--libdir": (library, "folder of libtcgemm.so"),
         "--cmakedir": (get_cmake_dir(), "folder of tcgemm-config.cmake"),
-        "--cflags": (shlex.quote(f"-I{get_include()}"), "compiler flags, quoted for a shell"),
+        "--cflags": (_quoted(f"-I{get_include()}"), "compiler flags"),
         "--ldflags": (
-            shlex.join((f"-L{library}", "-ltcgemm", f"-Wl,-rpath,{library}")),
-            "linker flags, quoted for a shell",
+            f"{_quoted(f'-L{library}')} -ltcgemm {_quoted(f'-Wl,-rpath,{library}')}",
+            "linker flags",
         ),
         "--version": (__version__, "version of the library"),
     }

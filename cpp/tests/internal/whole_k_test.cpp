@@ -76,7 +76,7 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
 template <class Element>
 void check_images() {
     for (const int outer : {1, 2, 15, 16, 31, 32, 33, 64}) {
-        for (const int k : {1, 2, 7, 16, 17, 33, 64}) {
+        for (const int k : {0, 1, 2, 7, 16, 17, 33, 64}) {
             for (const int more : {0, 1, 2, 3, 5, 8, 16, 100}) {
                 for (const int offset : {0, 1, 2, 3, 7}) {
                     const int address = 256 + offset * static_cast<int>(sizeof(Element));
@@ -105,7 +105,7 @@ TEST(lines_that_begin_at_vectors_bring_nothing_else) {
     CHECK_EQ(whole_k::image_layout(32, 32, 32, 1, 2, 256).line_vectors, 4);
     CHECK_EQ(whole_k::image_layout(32, 32, 32, 1, 2, 2).line_vectors, 5);
     CHECK_EQ(whole_k::image_layout(32, 33, 32, 1, 2, 256).line_vectors, 5);
-    CHECK_EQ(whole_k::image_layout(32, 32, 0, 1, 2, 2).line_vectors, 0);
+    CHECK_EQ(whole_k::image_layout(32, 32, 0, 1, 2, 2).vectors(), 0);
 }
 
 TEST(lines_that_follow_each_other_are_brought_as_one) {
@@ -248,6 +248,42 @@ TEST(small_matrices_are_for_square_tiles) {
     constexpr whole_k::Shape kHalves = {128, 8, 2, 4, 16, 0, 1, 128, true};
     CHECK(whole_k::rows_us(kHalves, batch, device) >
           us(kSmall, batch_of(8, 16384)));  // 28 of 16 us
+}
+
+// Nothing is brought of operands that may be null.
+TEST(without_k_there_are_no_lines) {
+    for (const int stride : {1, 3, 5, 8, 33}) {
+        for (const Spread spread : {Spread::none, Spread::padding, Spread::swizzle}) {
+            CHECK_EQ(whole_k::image_layout(130, stride, 0, 1, 4, 4, spread).lines, 0);
+        }
+    }
+}
+
+// Whatever the strides and alignments are.
+TEST(the_most_shared_memory_of_rows_is_enough) {
+    for (const int item : {1, 2, 4, 8}) {
+        const int sum = item == 8 ? 8 : 4;
+        const whole_k::Shape rows = {item == 8 ? 64 : 128, 8, item, sum, 16, 0, 1, 128, true};
+        for (std::int64_t k = 1; k <= 128; k += k < 16 ? 1 : 5) {
+            int most = 0;
+            for (const std::int64_t more : {0, 1, 2, 3, 5, 7, 8, 9, 15, 16}) {
+                for (const int alignment : {item, 16}) {
+                    const auto largest = [&](std::int64_t outer, Spread spread) {
+                        return std::max(
+                            whole_k::image_layout(outer, k + more, k, 1, item, alignment, spread)
+                                .bytes(),
+                            whole_k::image_layout(outer, 1, k, outer + more, item, alignment,
+                                                  spread)
+                                .bytes());
+                    };
+                    most = std::max(most, largest(whole_k::tile_rows(rows, k), Spread::swizzle) +
+                                              largest(8, Spread::padding));
+                }
+            }
+            const int asked = 2 * most + whole_k::staged_b_bytes(rows, 8, k);
+            CHECK(asked <= whole_k::most_shared_bytes(rows, 1000, 1000, k));
+        }
+    }
 }
 
 TEST(long_rows_leave_a_lane_one) {

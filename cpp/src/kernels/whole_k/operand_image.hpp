@@ -53,7 +53,7 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
                                 std::int64_t k_stride, int element_bytes, std::int64_t alignment,
                                 Spread spread = Spread::padding) {
     ImageLayout image;
-    image.along_k = k_stride == 1 && (k > 1 || outer_stride != 1);
+    image.along_k = k > 0 && k_stride == 1 && (k > 1 || outer_stride != 1);
     image.line_step = (image.along_k ? outer_stride : k_stride) * element_bytes;
     image.lines = static_cast<int>(image.along_k ? outer : k);
     const std::int64_t bytes = (image.along_k ? k : outer) * element_bytes;

@@ -67,9 +67,9 @@ constexpr int stage_bytes(const ImageLayout& a, const ImageLayout& b, const Shap
 constexpr int usual_shared_bytes(const Shape& kernel) {
     const int side = std::min(kernel.rows, 32);
     ImageLayout a, b;
-    a.lines = kernel.rows, b.lines = kernel.cols;
+    a.lines = tile_rows(kernel, side), b.lines = kernel.cols;
     a.pitch = b.pitch = (side * kernel.element_bytes / kVectorBytes | 1) * kVectorBytes;
-    return 2 * stage_bytes(a, b, kernel);
+    return 2 * stage_bytes(a, b, kernel) + staged_b_bytes(kernel, kernel.cols, side);
 }
 
 // Blocks that an SM holds at most, by the CUDA programming guide's table of compute capabilities.
@@ -105,6 +105,22 @@ inline std::string rejects_many_tiles(const ValidProblem& problem, int rows, int
            std::to_string(problem.batch_count()) + " matrices";
 }
 
+// Of a block, however its operands lie.
+inline int most_shared_bytes(const Shape& kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
+    const auto largest = [&](std::int64_t size, int tile) {
+        const auto image = [&](std::int64_t outer_stride, std::int64_t k_stride) {
+            ImageLayout layout = image_layout(std::min<std::int64_t>(size, tile), outer_stride, k,
+                                              k_stride, kernel.element_bytes, 1);
+            layout.pitch += kVectorBytes - 1;
+            return layout;
+        };
+        const ImageLayout along_k = image(kMaxK, 1), across_k = image(1, 2 * tile);
+        return along_k.bytes() > across_k.bytes() ? along_k : across_k;
+    };
+    return 2 * stage_bytes(largest(m, tile_rows(kernel, k)), largest(n, kernel.cols), kernel) +
+           staged_b_bytes(kernel, n, k);
+}
+
 // Why a kernel does not compute the problem, whatever its dtypes are; empty: it does.
 inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel) {
     if (problem.batch_invariant()) {
@@ -112,19 +128,7 @@ inline std::string rejects_size(const ValidProblem& problem, const Shape& kernel
     }
     const std::string reason = rejects_long_k(problem, kMaxK);
     if (!reason.empty()) return reason;
-    const auto largest = [&](std::int64_t size, int tile) {  // however the operand lies
-        const auto image = [&](std::int64_t outer_stride, std::int64_t k_stride) {
-            ImageLayout layout = image_layout(std::min<std::int64_t>(size, tile), outer_stride,
-                                              problem->k, k_stride, kernel.element_bytes, 1);
-            layout.pitch += kVectorBytes - 1;
-            return layout;
-        };
-        const ImageLayout along_k = image(kMaxK, 1), across_k = image(1, tile);
-        return along_k.bytes() > across_k.bytes() ? along_k : across_k;
-    };
-    const int most = stage_bytes(largest(problem->m, tile_rows(kernel, problem->k)),
-                                 largest(problem->n, kernel.cols), kernel);
-    const int bytes = 2 * most + staged_b_bytes(kernel, problem->n, problem->k);
+    const int bytes = most_shared_bytes(kernel, problem->m, problem->n, problem->k);
     const int most_bytes = kernel.lanes_have_rows ? kRowsSharedBytes : kSharedBytes;
     if (bytes > most_bytes) {
         return "has " + std::to_string(most_bytes) +
