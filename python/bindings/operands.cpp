@@ -162,9 +162,8 @@ bool Operands::holds_copies() const {
 }
 
 void Operands::check_copies_can_be_kept() const {
-    if (!holds_copies() || !stream_.is_capturing()) return;
     for (int i = 0; i < kSlots; ++i) {
-        if (imported_[i].is_copy) {
+        if (imported_[i].is_copy && stream_.is_capturing()) {
             throw LayoutError(std::string(kSlotNames[i]) +
                               " was exported as a copy, which a CUDA graph cannot keep; pass an "
                               "array that shares its memory");

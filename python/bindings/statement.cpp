@@ -88,12 +88,13 @@ void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
     const bool is_out = operand == std::string_view("out");
     const std::string other = is_out ? std::string("an out of ") + name(wanted)
                                      : std::string(operand) + " converted to " + name(wanted);
-    const std::string asked =  // int32 is the result of int8 operands alone, and their default
-        is_integer(view.dtype) ? ""
-                               : std::string(", or out_dtype=\"") + name(view.dtype) + "\"" +
-                                     (view.dtype == DType::f64 && !is_out
-                                          ? " (with precision=\"fp64\" for sums of float64)"
-                                          : "");
+    std::string asked;
+    if (!is_integer(view.dtype)) {  // int32 is the result of int8 operands alone, and their default
+        asked = std::string(", or out_dtype=\"") + name(view.dtype) + "\"";
+        if (!is_out && view.dtype == DType::f64) {
+            asked += " (with precision=\"fp64\" for sums of float64)";
+        }
+    }
     throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
                      name(wanted) + "; pass " + other + asked);
 }

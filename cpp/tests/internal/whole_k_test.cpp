@@ -47,8 +47,9 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
         whole_k::ImageWalk walk(image, head, static_cast<unsigned>(thread));
         for (int v = thread; walk.line() < image.lines; walk.next(), v += kThreads) {
             const bool exists = walk.in_line() < line_bytes;
-            const whole_k::ImageVector vector = whole_k::image_vector(image, head, line_bytes, v);
-            if (vector.exists != exists || vector.to != walk.to() || vector.from != walk.from()) {
+            const whole_k::ImageWalk at(image, head, static_cast<unsigned>(v));
+            if (at.to() != walk.to() || at.from() != walk.from() ||
+                at.in_line() != walk.in_line()) {
                 return false;
             }
             if (exists && !bring(walk.to(), walk.from())) return false;

@@ -118,21 +118,6 @@ std::string rejects_short(const ValidProblem& problem, const DeviceProperties& d
     return reason;
 }
 
-// Along D or across it, whichever cost_us(problem) says costs less.
-template <class Cost>
-Schedule cheaper_way(const ValidProblem& problem, const DeviceProperties& device,
-                     const TileConfig& tile, Cost&& cost_us) {
-    const auto us = [&](const ValidProblem& its) {
-        const bool fits = rejects_tiles(its, tile).empty();
-        return fits ? cost_us(its) : std::numeric_limits<double>::infinity();
-    };
-    const double along = us(problem), across = us(problem.turned());
-    Schedule schedule;
-    schedule.transposed = across < along;
-    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
-    return schedule;
-}
-
 template <class Policy>
 constexpr OperandNeeds few_rows_needs() {
     OperandNeeds needs = {false, sizeof(typename Policy::Element)};
@@ -175,11 +160,19 @@ std::string rejects_outer(const ValidProblem& problem, const DeviceProperties& d
     return reason.empty() ? rejects_tiles(problem, Policy::tile) : reason;
 }
 
+// Along D or across it, whichever costs less.
 template <class Policy>
 Schedule schedule_outer(const ValidProblem& problem, const DeviceProperties& device) {
-    return cheaper_way(problem, device, Policy::tile, [&](const ValidProblem& its) {
-        return outer_us(Policy::kTile, its, device);
-    });
+    const auto us = [&](const ValidProblem& its) {
+        const bool fits = rejects_tiles(its, Policy::tile).empty();
+        return fits ? outer_us(Policy::kTile, its, device)
+                    : std::numeric_limits<double>::infinity();
+    };
+    const double along = us(problem), across = us(problem.turned());
+    Schedule schedule;
+    schedule.transposed = across < along;
+    schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);
+    return schedule;
 }
 
 template <class Policy>

@@ -128,8 +128,7 @@ struct WholeKRows {
         for (int i = 0; i < kItsRows; ++i) {
             const int at = min(static_cast<int>(threadIdx.x) + 32 * i, a.outer - 1) * a.outer_step;
             of_a[i] = shared + a.data + at;
-            swizzle[i] = (at / whole_k::kVectorBytes >> layout.swizzle_shift & layout.swizzle) *
-                         whole_k::kVectorBytes;
+            swizzle[i] = layout.flipped(at / whole_k::kVectorBytes) * whole_k::kVectorBytes;
         }
         const auto multiply_by = [&](const Acc(&its_a)[kItsRows], int step) {
             const auto its_b = columns(step);

@@ -86,8 +86,9 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
         const int vectors = all_lines * layout.line_vectors;
 #pragma unroll 1
         for (int v = threadIdx.x; v < vectors; v += kThreads) {
-            const ImageVector vector = image_vector(layout, head, line_bytes, v);
-            bring_vector(base + vector.to, bytes + vector.from, vector.exists, layout.through_l1);
+            const ImageWalk at(layout, head, v);
+            bring_vector(base + at.to(), bytes + at.from(), at.in_line() < line_bytes,
+                         layout.through_l1);
         }
     }
     return image_at<Element>(to + head, layout, outer);

@@ -37,10 +37,9 @@ struct ImageLayout {
         step_lines = threads / std::max(line_vectors, 1);
         step_vectors = threads % std::max(line_vectors, 1);
     }
-    // Where a vector lies that would lie at `vector`.
-    TCGEMM_HOST_DEVICE int swizzled(int vector) const {
-        return vector ^ (vector >> swizzle_shift & swizzle);
-    }
+    // Where a vector lies that would lie at `vector`: the bits that change are those of its line.
+    TCGEMM_HOST_DEVICE int flipped(int vector) const { return vector >> swizzle_shift & swizzle; }
+    TCGEMM_HOST_DEVICE int swizzled(int vector) const { return vector ^ flipped(vector); }
     constexpr int vectors() const { return merged ? line_vectors : lines * line_vectors; }
     constexpr int bytes() const {
         return static_cast<int>(round_up(lines * pitch, kVectorBytes)) + 2 * kVectorBytes;
@@ -93,29 +92,15 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
     return image;
 }
 
-// A vector of a part that begins at an address which lies `head` bytes behind a multiple of 16,
-// with lines of `line_bytes`. Bytes from that address on, and from the image on.
-struct ImageVector {
-    std::int64_t from;
-    int to;
-    bool exists;
-};
-TCGEMM_HOST_DEVICE ImageVector image_vector(const ImageLayout& image, int head, int line_bytes,
-                                            int vector) {
-    const int line = static_cast<int>(image.by_line.divide(static_cast<std::uint32_t>(vector)));
-    const int line_at = head + line * image.pitch;  // as far into a vector as in global memory
-    const int offset = (vector - line * image.line_vectors) * kVectorBytes - line_at % kVectorBytes;
-    return {line * image.line_step + offset, line_at + offset, offset < line_bytes};
-}
-
-// The same of one after the other of a thread's vectors, where lines are not merged: for registers
-// it is cheaper where a thread has many.
+// A vector of lines that are not merged, of a part that begins at an address which lies `head`
+// bytes behind a multiple of 16; bytes from that address on, and from the image on. For registers
+// it is cheaper to go from one to the next, where a thread has many.
 class ImageWalk {
    public:
-    TCGEMM_HOST_DEVICE ImageWalk(const ImageLayout& image, int head, unsigned thread)
+    TCGEMM_HOST_DEVICE ImageWalk(const ImageLayout& image, int head, unsigned vector)
         : image_(image),
-          line_(static_cast<int>(image.by_line.divide(thread))),
-          vector_(static_cast<int>(thread) - line_ * image.line_vectors),
+          line_(static_cast<int>(image.by_line.divide(vector))),
+          vector_(static_cast<int>(vector) - line_ * image.line_vectors),
           line_to_(head + line_ * image.pitch),
           line_from_(line_ * image.line_step) {}
 
