@@ -24,19 +24,45 @@ struct Case {
     int operands;
     std::int64_t rows, cols;  // row-major, without gaps between rows
     DType from, to;
-    int step = 1;  // elements from column to column
+    int step = 1;        // elements from column to column
+    int batch = 1;       // matrices, one behind the other
+    bool turns = false;  // column-major, and packed row-major
 };
 
-constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
+constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, i8 = DType::i8;
 constexpr Case kCases[] = {
-    {1, 8192, 8192, f32, f16},    {1, 16384, 16384, f32, f16}, {1, 8192, 8192, f32, bf16},
-    {1, 8191, 8193, f32, f16},    {1, 8191, 8193, f16, f16},   {1, 16383, 16381, f16, f16},
-    {1, 4096, 4096, f32, f16},    {1, 4097, 4097, f32, f16},   {2, 513, 513, f16, f16},
-    {2, 1025, 1025, f16, f16},    {2, 2049, 2049, f16, f16},   {2, 4097, 4097, f16, f16},
-    {2, 8193, 8193, f16, f16},    {2, 513, 513, f32, f16},     {2, 1024, 1024, f32, f16},
-    {2, 2048, 2048, f32, f16},    {2, 4096, 4096, f32, f16},   {2, 4097, 4097, f32, f16},
-    {2, 8192, 8192, f32, f16},    {2, 16384, 16384, f32, f16}, {1, 8192, 8192, f16, f16, 2},
+    {1, 8192, 8192, f32, f16},
+    {1, 16384, 16384, f32, f16},
+    {1, 8192, 8192, f32, bf16},
+    {1, 8191, 8193, f32, f16},
+    {1, 8191, 8193, f16, f16},
+    {1, 16383, 16381, f16, f16},
+    {1, 4096, 4096, f32, f16},
+    {1, 4097, 4097, f32, f16},
+    {2, 513, 513, f16, f16},
+    {2, 1025, 1025, f16, f16},
+    {2, 2049, 2049, f16, f16},
+    {2, 4097, 4097, f16, f16},
+    {2, 8193, 8193, f16, f16},
+    {2, 513, 513, f32, f16},
+    {2, 1024, 1024, f32, f16},
+    {2, 2048, 2048, f32, f16},
+    {2, 4096, 4096, f32, f16},
+    {2, 4097, 4097, f32, f16},
+    {2, 8192, 8192, f32, f16},
+    {2, 16384, 16384, f32, f16},
+    {1, 8192, 8192, f16, f16, 2},
     {1, 8192, 8192, f32, f16, 2},
+    // Turned: of large and small matrices, and batches of small and narrow ones.
+    {1, 64, 64, i8, i8, 1, 1, true},
+    {1, 1024, 1024, i8, i8, 1, 1, true},
+    {1, 8192, 8192, i8, i8, 1, 1, true},
+    {1, 8191, 8193, i8, i8, 1, 1, true},
+    {1, 64, 64, i8, i8, 1, 500, true},
+    {1, 8, 440, i8, i8, 1, 500, true},
+    {1, 440, 8, i8, i8, 1, 500, true},
+    {1, 4096, 4096, f16, f16, 1, 1, true},
+    {1, 4096, 4096, f32, f16, 1, 1, true},
 };
 
 void check(cudaError_t status, const char* what) {
@@ -91,10 +117,17 @@ Row measure(const Case& c, int repeats) {
     task.rows = c.rows;
     task.cols = c.cols;
     task.source.dtype = c.from;
-    task.source.row_stride = c.cols * c.step;
-    task.source.col_stride = c.step;
-    task.target = pack::packed_layout(task.source, c.rows, c.cols, BatchShape{}, c.to, 16);
-    const auto elements = static_cast<std::size_t>(c.rows * c.cols);
+    task.source.row_stride = c.turns ? c.step : c.cols * c.step;
+    task.source.col_stride = c.turns ? c.rows * c.step : c.step;
+    BatchShape batch;
+    if (c.batch > 1) {
+        batch.rank = 1;
+        batch.count = batch.extent[0] = c.batch;
+        task.source.batch_stride[0] = c.rows * c.cols * c.step;
+    }
+    const pack::Order order = c.turns ? pack::Order::row : pack::Order::either;
+    task.target = pack::packed_layout(task.source, c.rows, c.cols, batch, c.to, 16, order);
+    const auto elements = static_cast<std::size_t>(c.rows * c.cols * c.batch);
     const std::size_t read = elements * static_cast<std::size_t>(size_of(c.from) * c.step);
     const std::size_t moved = read + elements * static_cast<std::size_t>(size_of(c.to));
 
@@ -172,10 +205,12 @@ int main(int argc, char** argv) {
                     "apart us", "cold GB/s", "copy GB/s", "ratio");
         for (const Case& c : kCases) {
             const Row row = measure(c, repeats);
-            const std::string what = std::to_string(c.operands) + " x " + std::to_string(c.rows) +
-                                     " x " + std::to_string(c.cols) + ", " + name(c.from) + " to " +
-                                     name(c.to) +
-                                     (c.step > 1 ? ", step " + std::to_string(c.step) : "");
+            const std::string batch = c.batch > 1 ? std::to_string(c.batch) + " of " : "";
+            const std::string what = std::to_string(c.operands) + " x " + batch +
+                                     std::to_string(c.rows) + " x " + std::to_string(c.cols) +
+                                     ", " + name(c.from) + " to " + name(c.to) +
+                                     (c.step > 1 ? ", step " + std::to_string(c.step) : "") +
+                                     (c.turns ? ", turned" : "");
             std::printf("%-42s %9.2f %9.2f %9.2f %9.0f %9.0f %6.3f\n", what.c_str(), row.cold_us,
                         row.stream_us, row.apart_us, row.cold_gbps, row.copy_gbps,
                         row.cold_gbps / row.copy_gbps);

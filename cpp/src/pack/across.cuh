@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/device/realign.cuh"
 #include "kernels/device/vector.cuh"
@@ -14,32 +15,40 @@
 
 namespace tcgemm::pack {
 
-// A block's tile. A warp reads 128 neighbouring bytes of each of 4 or more lines at once, a thread
-// 16 bytes of as many lines as elements make a word of the target.
-template <class From, class To>
+// A block's tile. A thread reads 16 bytes of as many lines as elements make a word of the target;
+// up to 8 lie beside each other, so that a warp reads 128 neighbouring bytes of each of 4 or more
+// lines at once. There are no more than a line has elements for.
+template <class From, class To, class LogBeside = int>
 struct AcrossTile {
-    static constexpr int kReadBytes = 16;
+    static constexpr int kReadBytes = 16, kLogMostBeside = 3;
     static constexpr int kElements = kReadBytes / static_cast<int>(sizeof(From));  // of a read
     static constexpr int kLines = sizeof(To) < 4 ? 4 / static_cast<int>(sizeof(To)) : 1;
-    static constexpr int kBeside = 8;  // threads along a line
-    static constexpr int kOuter = kBeside * kElements;
-    static constexpr int kStep = kThreads / kBeside * kLines;  // lines that a block reads at once
     static constexpr int steps() {
         int steps = 4 / kLines;  // all in flight at once
-        while (steps > 1 && kOuter * kStep * steps * static_cast<int>(sizeof(To)) > 32 << 10) {
+        while (steps > 1 && steps * kThreads * kElements * kLines * sizeof(To) > 32 << 10) {
             steps /= 2;
         }
         return steps;
     }
     static constexpr int kSteps = steps();
-    static constexpr int kInner = kStep * kSteps;
+    static constexpr int kVectorElements = kThreads * kElements * kLines * kSteps;
     static constexpr int kWriteVector = 16 / static_cast<int>(sizeof(To));
-    static constexpr int kSharedBytes = kOuter * kInner * static_cast<int>(sizeof(To));
+    static constexpr int kSharedBytes = kVectorElements * static_cast<int>(sizeof(To));
 
+    // So that a row has no more vectors than there are threads.
+    static constexpr int kLeastLogBeside = kLines * kSteps > kWriteVector ? 1 : 0;
+
+    LogBeside log_beside;  // narrow tiles: an int, and what is aligned read as any
+
+    __host__ __device__ int outer() const { return kElements << log_beside; }
+    // Lines that a block reads at once, and of the tile.
+    __host__ __device__ int step() const { return kThreads * kLines >> log_beside; }
+    __host__ __device__ int inner() const { return step() * kSteps; }
     // Vectors of a row change places, so that what a warp writes spreads over the banks.
-    static __device__ __forceinline__ int at(int outer, int inner) {
-        const int swizzle = outer / kElements % kBeside * kWriteVector;
-        return outer * kInner + (inner ^ swizzle);
+    __device__ __forceinline__ int at(int outer, int inner) const {
+        const int beside = outer / kElements & ((1 << log_beside) - 1);
+        const int swizzle = beside * (kWriteVector << kLogMostBeside) >> log_beside;
+        return outer * this->inner() + (inner ^ swizzle);
     }
 };
 
@@ -47,17 +56,18 @@ struct AcrossTile {
 // behind the last one stand for padding.
 template <class From, class To, class Tile, bool kAligned>
 __device__ __forceinline__ void read_across(const OperandArgs& args, const From* source,
-                                            const TilePlace& place, To* tile) {
+                                            const Tile& tile, const TilePlace& place, To* shared) {
     constexpr int kBytes = Tile::kReadBytes, kReads = Tile::kSteps * Tile::kLines;
     using Read = device::Words<kBytes / 4>;
     using Word = device::Vector<To, Tile::kLines>;
-    const int outer = threadIdx.x % Tile::kBeside * Tile::kElements;
-    const int inner = threadIdx.x / Tile::kBeside * Tile::kLines;
+    const int beside = 1 << tile.log_beside;
+    const int outer = (threadIdx.x & (beside - 1)) * Tile::kElements;
+    const int inner = (threadIdx.x >> tile.log_beside) * Tile::kLines;
     const int count = min(place.outer_left - outer, Tile::kElements);  // that are there
     if (count <= 0) return;
     source += place.inner0 * args.source_inner_stride + place.outer0 + outer;
     const auto line = [&](int step, int i) {
-        const int its = min(inner + step * Tile::kStep + i, place.inner_left - 1);
+        const int its = min(inner + step * tile.step() + i, place.inner_left - 1);
         return reinterpret_cast<const char*>(source + its * args.source_inner_stride);
     };
     const auto shift_of = [](const char* address) {
@@ -87,12 +97,13 @@ __device__ __forceinline__ void read_across(const OperandArgs& args, const From*
             }
             memcpy(value[i], &its, sizeof(its));
         }
+        To* const to = &shared[tile.at(outer, inner + step * tile.step())];
 #pragma unroll
         for (int e = 0; e < Tile::kElements; ++e) {
             Word word;
 #pragma unroll
             for (int i = 0; i < Tile::kLines; ++i) word.element[i] = convert<To>(value[i][e]);
-            *reinterpret_cast<Word*>(&tile[Tile::at(outer + e, inner + step * Tile::kStep)]) = word;
+            *reinterpret_cast<Word*>(to + e * tile.inner()) = word;
         }
     }
 }
@@ -100,14 +111,24 @@ __device__ __forceinline__ void read_across(const OperandArgs& args, const From*
 template <class From, class To>
 __device__ __forceinline__ void pack_across(const OperandArgs& args, std::int64_t index,
                                             const From* source, To* target, void* shared) {
-    using Tile = AcrossTile<From, To>;
-    pack_tile<Tile>(args, index, target, shared, [&](const TilePlace& place, To* tile) {
-        if (args.is_aligned) {
-            read_across<From, To, Tile, true>(args, source, place, tile);
-        } else {
-            read_across<From, To, Tile, false>(args, source, place, tile);
-        }
-    });
+    const auto pack = [&](auto log_beside) {
+        using Tile = AcrossTile<From, To, decltype(log_beside)>;
+        constexpr bool kMayBeAligned = !std::is_same_v<decltype(log_beside), int>;
+        const Tile tile = {log_beside};
+        pack_tile(args, tile, index, target, shared, [&](const TilePlace& place, To* its) {
+            if (kMayBeAligned && args.is_aligned) {
+                read_across<From, To, Tile, kMayBeAligned>(args, source, tile, place, its);
+            } else {
+                read_across<From, To, Tile, false>(args, source, tile, place, its);
+            }
+        });
+    };
+    constexpr int kMost = AcrossTile<From, To>::kLogMostBeside;
+    if (args.log_beside < kMost) {
+        pack(args.log_beside);
+    } else {
+        pack(std::integral_constant<int, kMost>());
+    }
 }
 
 }  // namespace tcgemm::pack

@@ -44,6 +44,7 @@ struct OperandArgs {
     // Path::across and gather
     std::int64_t tiles_inner = 0;
     bool is_aligned = false;   // across: vectors of the source lie at multiples of their size
+    int log_beside = 0;        // across: 2^log_beside threads read a line
     bool along_outer = false;  // neighbouring threads read neighbouring outer: the pass transposes
     std::int64_t step = 0;     // in the source, between the elements of a thread
 };

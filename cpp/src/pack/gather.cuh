@@ -20,8 +20,11 @@ struct GatherTile {
     static constexpr int kWriteVector = 16 / sizeof(To);
     // Padded: rows stay aligned, and columns spread over the banks of shared memory.
     static constexpr int kPitch = kInner + kWriteVector;
+    static constexpr int kVectorElements = kOuter * kInner;  // that are written in vectors
     static constexpr int kSharedBytes = kOuter * kPitch * static_cast<int>(sizeof(To));
 
+    static constexpr int outer() { return kOuter; }
+    static constexpr int inner() { return kInner; }
     static __device__ __forceinline__ int at(int outer, int inner) {
         return outer * kPitch + inner;
     }
@@ -34,13 +37,14 @@ struct TilePlace {
 };
 
 template <class Tile>
-__device__ __forceinline__ TilePlace place_of(const OperandArgs& args, std::int64_t index) {
+__device__ __forceinline__ TilePlace place_of(const OperandArgs& args, const Tile& tile,
+                                              std::int64_t index) {
     const std::int64_t tile_outer = index / args.tiles_inner;
     TilePlace place;
-    place.outer0 = tile_outer * Tile::kOuter;
-    place.inner0 = (index - tile_outer * args.tiles_inner) * Tile::kInner;
-    place.outer_left = static_cast<int>(min(args.outer - place.outer0, std::int64_t{Tile::kOuter}));
-    place.inner_left = static_cast<int>(min(args.inner - place.inner0, std::int64_t{Tile::kInner}));
+    place.outer0 = tile_outer * tile.outer();
+    place.inner0 = (index - tile_outer * args.tiles_inner) * tile.inner();
+    place.outer_left = static_cast<int>(min(args.outer - place.outer0, std::int64_t{tile.outer()}));
+    place.inner_left = static_cast<int>(min(args.inner - place.inner0, std::int64_t{tile.inner()}));
     return place;
 }
 
@@ -76,33 +80,36 @@ __device__ __forceinline__ void read_tile(const OperandArgs& args, const From* s
 
 // Writes whole vectors: what lies behind a row's end in the last one is padding.
 template <class To, class Tile>
-__device__ __forceinline__ void write_tile(const OperandArgs& args, To* target,
-                                           const TilePlace& place, const To* tile) {
+__device__ __forceinline__ void write_tile(const OperandArgs& args, To* target, const Tile& tile,
+                                           const TilePlace& place, const To* shared) {
     target += place.outer0 * args.target_outer_stride + place.inner0;
-    constexpr int kAcross = Tile::kInner / Tile::kWriteVector, kStep = kThreads / kAcross;
-    const int inner = threadIdx.x % kAcross * Tile::kWriteVector;
+    constexpr int kVectors = Tile::kVectorElements / Tile::kWriteVector;  // power of two
+    const int last = tile.inner() / Tile::kWriteVector - 1;               // of a row
+    const int inner = (threadIdx.x & last) * Tile::kWriteVector;
     if (inner >= place.inner_left) return;
+    const int log_row = __popc(last);
 #pragma unroll
-    for (int row = 0; row < Tile::kOuter; row += kStep) {
-        const int outer = row + threadIdx.x / kAcross;
+    for (int i = 0; i < kVectors; i += kThreads) {
+        const int outer = (i + threadIdx.x) >> log_row;
         if (outer < place.outer_left) {
             *reinterpret_cast<uint4*>(target + outer * args.target_outer_stride + inner) =
-                *reinterpret_cast<const uint4*>(&tile[Tile::at(outer, inner)]);
+                *reinterpret_cast<const uint4*>(&shared[tile.at(outer, inner)]);
         }
     }
 }
 
-// Tile `index` of a batch, through `shared`, which holds kSharedBytes: read(place, tile), then
+// Tile `index` of a batch, through `shared`, which holds kSharedBytes: read(place, shared), then
 // written to the matrix that begins at `target`.
 template <class Tile, class To, class ReadTile>
-__device__ __forceinline__ void pack_tile(const OperandArgs& args, std::int64_t index, To* target,
-                                          void* shared, const ReadTile& read) {
-    auto* const tile = static_cast<To*>(shared);
-    read(place_of<Tile>(args, index), tile);
+__device__ __forceinline__ void pack_tile(const OperandArgs& args, const Tile& tile,
+                                          std::int64_t index, To* target, void* shared,
+                                          const ReadTile& read) {
+    auto* const its = static_cast<To*>(shared);
+    read(place_of(args, tile, index), its);
     __syncthreads();
     // Where the tile lies is computed again: kept, it would cost registers.
     asm volatile("" : "+l"(index));
-    write_tile<To, Tile>(args, target, place_of<Tile>(args, index), tile);
+    write_tile(args, target, tile, place_of(args, tile, index), its);
     __syncthreads();
 }
 
@@ -110,7 +117,7 @@ template <class From, class To>
 __device__ __forceinline__ void pack_gathered(const OperandArgs& args, std::int64_t index,
                                               const From* source, To* target, void* shared) {
     using Tile = GatherTile<From, To>;
-    pack_tile<Tile>(args, index, target, shared, [&](const TilePlace& place, To* tile) {
+    pack_tile(args, Tile(), index, target, shared, [&](const TilePlace& place, To* tile) {
         read_tile<From, To, Tile>(args, source, place, tile);
     });
 }

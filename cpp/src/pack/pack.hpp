@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/math.hpp"
 #include "kernels/gemm_args.hpp"
 #include "tcgemm/stream.hpp"
 
@@ -30,6 +31,21 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
 
 // True where the pack table has the conversion.
 bool converts(DType from, DType to);
+
+// Tiles of an operand of dtype `from` whose neighbours change in the pass, which go through shared
+// memory: of outer elements the narrowest of 16 to 128 bytes that holds all, and as many inner
+// ones, neighbours in the target, as make 2^14 of both. See across.cuh.
+inline constexpr std::int64_t kTurnedBytes = 128, kTurnedInner = 128;
+constexpr std::int64_t turned_bytes(std::int64_t outer, DType from) {
+    std::int64_t bytes = 16;
+    while (bytes < kTurnedBytes && bytes < outer * size_of(from)) bytes *= 2;
+    return bytes;
+}
+inline double turned_tiles(std::int64_t outer, std::int64_t inner, DType from) {
+    const std::int64_t bytes = turned_bytes(outer, from);
+    return static_cast<double>(divide_up(outer * size_of(from), bytes)) *
+           static_cast<double>(divide_up(inner, kTurnedInner * kTurnedBytes / bytes));
+}
 
 // One operand and where it goes; converts(source.dtype, target.view.dtype). rounds_to_tf32: float32
 // or float64 to float32, in which TF32's 11 significant bits are left.

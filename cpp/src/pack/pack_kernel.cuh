@@ -60,9 +60,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
 
 // Of those that go through shared memory.
 template <class Tile>
-void count_tiles(OperandArgs& args) {
-    args.tiles_inner = divide_up(args.inner, Tile::kInner);
-    args.tiles = args.tiles_inner * divide_up(args.outer, Tile::kOuter);
+void count_tiles(OperandArgs& args, const Tile& tile) {
+    args.tiles_inner = divide_up(args.inner, tile.inner());
+    args.tiles = args.tiles_inner * divide_up(args.outer, tile.outer());
 }
 
 // Chooses how an operand is packed.
@@ -115,11 +115,16 @@ void choose_path(OperandArgs& args) {
         args.path = Path::across;
         const std::int64_t stride = args.source_inner_stride * static_cast<int>(sizeof(From));
         args.is_aligned = reads_aligned(Tile::kReadBytes, stride);
-        count_tiles<Tile>(args);
+        args.log_beside = Tile::kLeastLogBeside;
+        while (args.log_beside < Tile::kLogMostBeside &&
+               Tile{args.log_beside}.outer() < args.outer) {
+            ++args.log_beside;
+        }
+        count_tiles(args, Tile{args.log_beside});
     } else {
         using Tile = GatherTile<From, To>;
         args.path = Path::gather;
-        count_tiles<Tile>(args);
+        count_tiles(args, Tile());
         args.along_outer = std::abs(args.source_outer_stride) < std::abs(args.source_inner_stride);
         args.step = args.along_outer ? kThreads / Tile::kOuter * args.source_inner_stride
                                      : kThreads / Tile::kInner * args.source_outer_stride;

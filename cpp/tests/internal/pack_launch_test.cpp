@@ -20,6 +20,7 @@ struct Source {
     std::int64_t rows, cols, row_stride, col_stride;
     std::int64_t offset = 0;  // from the allocation to the lowest element
     std::vector<std::int64_t> batch = {}, batch_stride = {};
+    pack::Order order = pack::Order::either;
 };
 
 // Whole numbers that every dtype holds, different for neighbours, rows and batches.
@@ -99,8 +100,8 @@ class Packed {
         from_ = DeviceBuffer(memory.size(), 0, stream);
         copy_async(from_.data(), memory.data(), memory.size(), stream);
         task.source.data = static_cast<char*>(from_.data()) + first_ * size_of(source.from);
-        task.target =
-            pack::packed_layout(task.source, source.rows, source.cols, batch, source.to, 16);
+        task.target = pack::packed_layout(task.source, source.rows, source.cols, batch, source.to,
+                                          16, source.order);
         const std::vector<unsigned char> guards(task.target.bytes + kGuard, kGuardByte);
         to_ = DeviceBuffer(guards.size(), 0, stream);
         copy_async(to_.data(), guards.data(), guards.size(), stream);
@@ -206,6 +207,28 @@ TEST(any_strides) {
     check_one({f16, f16, 1000, 1, 5, 9});
     check_one({f16, f16, 1, 1000, 1, 5});
     check_one({f32, f16, 1, 1, 1000000, 1000000});
+}
+
+// Column-major to row-major: through tiles of as many columns of memory as hold the rows.
+TEST(operands_that_change_their_order) {
+    if (no_gpu()) return;
+    const DType dtypes[] = {f16, bf16, f32, f64, i8};
+    for (const DType from : dtypes) {
+        for (const DType to : dtypes) {
+            if (!pack::converts(from, to)) continue;
+            for (const std::int64_t rows : {2, 7, 16, 17, 33, 64, 65, 130}) {
+                const std::int64_t ld = rows % 2 == 0 ? rows : rows + 2;
+                const auto turned = [&](std::int64_t cols, std::int64_t offset) {
+                    check_one(
+                        {from, to, rows, cols, 1, ld, offset, {3}, {ld * cols}, pack::Order::row});
+                };
+                turned(19, 0);
+                turned(1029, 3);
+            }
+        }
+    }
+    check_one({i8, i8, 300, 2500, 1, 304, 0, {}, {}, pack::Order::row});
+    check_one({f32, f16, 300, 2500, 2500, 1, 1, {}, {}, pack::Order::col});
 }
 
 TEST(batches_and_their_broadcasts) {
