@@ -38,10 +38,13 @@ KINDS = [
     ("float64", None),
     ("int8", None),
     ("float32", "fp16"),
+    ("float8_e4m3fn", None),
 ]
-WEIGHTS = [5, 3, 4, 3, 3, 2, 1]
+WEIGHTS = [5, 3, 4, 3, 3, 2, 1, 3]
+# Elements from the end of a row to the next one, and before the first.
+PADDINGS, OFFSETS = [0, 0, 0, 0, 3, 16], [0, 0, 0, 1, 8]
 FINALISTS, LOOKS = 7, 5
-CASE = ("dtype", "precision", "layout", "m", "n", "k", "batch")
+CASE = ("dtype", "precision", "layout", "m", "n", "k", "batch", "padding", "offset")
 TIMES = ("chosen", "split_k", "us", "best", "best_us", "peer", "peer_us")
 
 
@@ -59,7 +62,8 @@ def draw(count: int, seed: int) -> list[Case]:
         most = 3e10 if dtype == "float64" else 1.5e11  # operations
         if 2e5 < 2 * m * n * k * batch < most and batch * (m * k + k * n + m * n) <= 2e8:
             layout = rng.choice(LAYOUTS)
-            cases.append(Case(m, n, k, dtype, layout, precision, batch=batch))
+            at = {"padding": rng.choice(PADDINGS), "offset": rng.choice(OFFSETS)}
+            cases.append(Case(m, n, k, dtype, layout, precision, batch=batch, **at))
     return cases
 
 

@@ -18,9 +18,10 @@ def choice():
 
 
 def test_products_are_the_same_for_a_seed(choice):
-    cases = choice.draw(60, seed=1)
-    assert cases == choice.draw(60, seed=1) != choice.draw(60, seed=2)
+    cases = choice.draw(80, seed=1)
+    assert cases == choice.draw(80, seed=1) != choice.draw(80, seed=2)
     assert {(case.dtype, case.precision) for case in cases} == set(choice.KINDS)
+    assert {(case.padding, case.offset) for case in cases} >= {(0, 0), (3, 0), (0, 1)}
     assert all(2e5 < case.operations < 1.5e11 for case in cases)
 
 
@@ -29,14 +30,14 @@ def test_results_are_shown_again(choice, tmp_path, monkeypatch, capsys):
     header = "\t".join([*choice.CASE, *choice.TIMES])
     table.write_text(
         f"{header}\n"
-        "float16\t\tnn\t64\t64\t64\t1\tslow\t1\t6.00\tfast\t4.00\tcublas\t3.00\n"
-        "float16\t\tnt\t64\t64\t8\t1\tfast\t1\t2.00\tfast\t2.01\tcublas\t4.00\n"
-        "int8\t\tnt\t8\t8\t8\t9\tfast\t1\t2.00\tfast\t2.00\t\t\n"
+        "float16\t\tnn\t64\t64\t64\t1\t3\t1\tslow\t1\t6.00\tfast\t4.00\tcublas\t3.00\n"
+        "float16\t\tnt\t64\t64\t8\t1\t\t\tfast\t1\t2.00\tfast\t2.01\tcublas\t4.00\n"
+        "int8\t\tnt\t8\t8\t8\t9\t\t\tfast\t1\t2.00\tfast\t2.00\t\t\n"
     )
     monkeypatch.setattr(sys, "argv", ["choice.py", "--from-tsv", str(table)])
     assert choice.main() == 0
     said = capsys.readouterr().out
-    assert "1.50  float16  nn 64 64 64 1: slow 6.0, fast 4.00" in said
+    assert "1.50  float16  nn 64 64 64 1 3 1: slow 6.0, fast 4.00" in said
     assert "float16: 2 products, loss 22.5%, 1.00 of the best peer's speed" in said
     assert "int8: 1 products, loss 0.0%" in said
 

@@ -84,33 +84,46 @@ constexpr OperandNeeds packed_needs(const OperandNeeds& needs) {
     return needs.halves() ? OperandNeeds{} : needs;
 }
 
-// Of an operand that is read and written once.
-inline double packed_bytes(const ValidProblem& problem, const Operand& operand, std::int64_t rows,
-                           std::int64_t cols, const OperandNeeds& needs) {
-    return static_cast<double>(rows) * static_cast<double>(cols) *
-           distinct_matrices(*problem, operand) *
-           (size_of(operand.dtype) + size_of(operand_dtype(needs, problem, operand.dtype)));
+// Packed are elements of so many bytes, in this order.
+inline void add_packed(PackingWork& work, const GemmProblem& problem, const Operand& operand,
+                       std::int64_t rows, std::int64_t cols, double element_bytes,
+                       pack::Order order) {
+    const double matrices = distinct_matrices(problem, operand);
+    work.bytes += static_cast<double>(rows) * static_cast<double>(cols) * matrices *
+                  (size_of(operand.dtype) + element_bytes);
+    const bool col_major = order == pack::Order::either
+                               ? operand.row_stride == 1 && operand.col_stride != 1
+                               : order == pack::Order::col;
+    const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
+    if (inner > 1 && (col_major ? operand.row_stride : operand.col_stride) != 1) {
+        work.turned_tiles += matrices * pack::turned_tiles(outer, inner, operand.dtype);
+    }
 }
-// Of that pass.
+// Of the passes that a kernel's plan makes.
 inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
                          const OperandNeeds& kernel_needs) {
     const OperandNeeds needs = packed_needs(kernel_needs);
-    double bytes = 0;
-    if (packs_a(problem, needs)) {
-        bytes += packed_bytes(problem, problem->a, problem->m, problem->k, needs);
-    }
-    if (packs_b(problem, needs)) {
-        bytes += packed_bytes(problem, problem->b, problem->k, problem->n, needs);
-    }
-    return packing_pass_us(bytes, device);
+    const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
+    PackingWork work;
+    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
+                         pack::Order order) {
+        add_packed(work, *problem, operand, rows, cols,
+                   size_of(operand_dtype(needs, problem, operand.dtype)),
+                   k_major ? order : pack::Order::either);
+    };
+    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k, pack::Order::row);
+    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n, pack::Order::col);
+    return packing_pass_us(work, device);
 }
 // What a gathered problem's A adds where the kernel would take it as it is.
 inline double gathering_us(const ValidProblem& problem, const DeviceProperties& device,
                            const OperandNeeds& kernel_needs) {
     const OperandNeeds needs = packed_needs(kernel_needs);
     if (packs_a(problem, needs)) return 0;  // counted
-    return packing_pass_us(packed_bytes(problem, problem->a, problem->m, problem->k, needs),
-                           device);
+    PackingWork work;
+    add_packed(work, *problem, problem->a, problem->m, problem->k,
+               size_of(operand_dtype(needs, problem, problem->a.dtype)), pack::Order::row);
+    return packing_pass_us(work, device);
 }
 
 }  // namespace tcgemm

@@ -131,7 +131,7 @@ Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& 
     const bool along_n = lies_along_n(turned->b.row_stride, turned->b.col_stride, turned->n);
     const int cols =
         along_n ? Threads<Policy, Major::mn>::kBlockCols : Threads<Policy, Major::k>::kBlockCols;
-    const bool strided = Policy::kRows > 1 && sizeof(typename Policy::Element) > 2 && !along_n &&
+    const bool strided = Policy::kRows > 1 && sizeof(typename Policy::Element) > 2 &&
                          turned->m > 1 && turned->a.row_stride == 1;
     const double step = along_n ? step_us<Policy>().along_n : step_us<Policy>().along_k;
     const FewRowsCost cost = {Policy::kRows,

@@ -22,7 +22,8 @@ inline constexpr double kOuterBlocksKUs = 0.031;  // for each k of B
 // lie in different sectors.
 inline constexpr double kOuterTileCycles = 134, kOuterStoreCycles = 164;
 inline constexpr double kOuterStepCycles = 37, kOuterGroupCycles = 43, kOuterColumnCycles = 3.7;
-// Where lanes store to different sectors of L2, it takes so many in a microsecond.
+// Where lanes store to different sectors of L2, it takes so many in a microsecond, of each SM its
+// share.
 inline constexpr double kOuterSectorsPerUs = 69e3;
 
 // `problem`: as the kernel computes it.
@@ -73,7 +74,12 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
         static_cast<double>(problem->m + problem->n) * k * static_cast<double>(batch);
     double memory_us = (outputs + operands) * tile.item / memory_rate(device);
     // Where rows of D are not contiguous each element goes to a sector of its own.
-    if (!has_rows) memory_us = std::max(memory_us, outputs / kOuterSectorsPerUs);
+    if (!has_rows) {
+        const double of_block = static_cast<double>(
+            std::min(problem->m, grid.tiles_of_block * std::int64_t{tile.rows}) *
+            std::min<std::int64_t>(problem->n, tile.cols));
+        memory_us = std::max(memory_us, on_sm * of_block * sms / kOuterSectorsPerUs);
+    }
     return kOuterLaunchUs + overlapped(busy_us, memory_us);
 }
 

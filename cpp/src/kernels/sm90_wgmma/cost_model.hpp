@@ -63,7 +63,8 @@ inline constexpr double kRowsBeside = 0.5;
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing A or B with contiguous k, more than as it lies: always, and passes over it.
 inline constexpr double kTransposeUs = 0.3, kTransposePasses = 1.5;
-inline constexpr double kAfterPackUs = 0.6;    // waits for the pass that packs, all blocks at once
+// Waits for the pass that packs, all blocks at once: rows of any layout, and of contiguous k.
+inline constexpr double kAfterPackUs[2] = {0.3, 0.5};
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
 // Of a k-block's time: sums scaled for blocks of B's columns, and for each column.
 inline constexpr double kScaledBlocks = 1.15, kScaledColumns = 1.45;
@@ -291,19 +292,19 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     if (turned_bytes > 0) {
         schedule.cost_us += kTransposeUs + turned_bytes * kTransposePasses / memory_rate(device);
     }
-    // Read and written.
-    const auto packed_bytes = [&](bool packs, double its_bytes, DType given) {
-        return packs ? its_bytes * (1 + size_of(given) / item) : 0;
-    };
     if (row.halves) {
         schedule.cost_us +=
             halves::packing_us(a_bytes + b_bytes, m * matrices_a + n * matrices_b, device);
     } else if (forms.packs_a || forms.packs_b) {
-        schedule.cost_us +=
-            kAfterPackUs +
-            packing_pass_us(packed_bytes(forms.packs_a, a_bytes, problem->a.dtype) +
-                                packed_bytes(forms.packs_b, b_bytes, problem->b.dtype),
-                            device);
+        PackingWork work;
+        const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
+                             pack::Order order) {
+            add_packed(work, *problem, operand, rows, cols, item,
+                       row.any_major() ? pack::Order::either : order);
+        };
+        if (forms.packs_a) add(problem->a, problem->m, problem->k, pack::Order::row);
+        if (forms.packs_b) add(problem->b, problem->k, problem->n, pack::Order::col);
+        schedule.cost_us += kAfterPackUs[!row.any_major()] + packing_pass_us(work, device);
     }
     // Partial sums are priced as those of whole tiles: fewer columns save a third of what their
     // bytes would take.
