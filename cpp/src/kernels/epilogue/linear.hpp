@@ -28,6 +28,13 @@ struct Linear {
     // C must not be read where this is false: it may hold NaN or be null.
     TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }
 
+    // What is left to do where C has been added.
+    TCGEMM_HOST_DEVICE Linear behind_c() const {
+        Linear rest = *this;
+        if (reads_c()) rest.alpha = 1, rest.beta = 0;
+        return rest;
+    }
+
     TCGEMM_HOST_DEVICE Value operator()(Value acc) const { return alpha * acc; }
 
     // One fused multiply-add on top of the rounded product: every family gives the same bits.

@@ -15,7 +15,7 @@ inline constexpr bool kIsScaled<Output<Policy>> = Policy::kScaled;
 
 // kRows x kCols accumulators of a warp, rows kLd apart, kVector columns a lane at a time. They
 // begin at D(row, col), of which rows x cols exist. A lane passes on up to kMostRows at once.
-template <int kVector, int kRows, int kCols, int kLd, int kMostRows, class Output,
+template <int kVector, int kRows, int kCols, int kLd, int kMostRows, bool kReadsC, class Output,
           class Accumulator>
 __device__ void store_staged_rows(const Output& output, const Accumulator* staged, std::int64_t row,
                                   std::int64_t col, int rows, int cols) {
@@ -44,24 +44,52 @@ __device__ void store_staged_rows(const Output& output, const Accumulator* stage
 #pragma unroll
                 for (int e = 0; e < kVector; ++e) acc[b][e] = widen<Value>(from.element[e]);
             }
-            output.store(row + i, kRowStep, rows - i, col + j, min(kVector, cols - j), acc);
+            output.template store<kReadsC>(row + i, kRowStep, rows - i, col + j,
+                                           min(kVector, cols - j), acc);
         }
     }
 }
 
+// C to the sums of a warp, kAtOnce rows of a column at a time: what stores D has few rows at once,
+// and would wait for each of them.
+template <int kRows, int kCols, int kLd, int kAtOnce, class Output, class Accumulator>
+__device__ void add_c_to_staged(const Output& output, Accumulator* staged, std::int64_t row,
+                                std::int64_t col, int rows, int cols) {
+    rows = min(rows, kRows), cols = min(cols, kCols);
+#pragma unroll 1
+    for (int i = 0; i < rows; i += kAtOnce) {
+#pragma unroll 1
+        for (int j = threadIdx.x % 32; j < cols; j += 32) {
+            output.template add_c<kAtOnce>(row + i, rows - i, col + j, staged + i * kLd + j, kLd);
+        }
+    }
+    __syncwarp();
+}
+
 // The same in vectors of 16 bytes of sums (integers have 32 bits here, whatever they are widened
-// to), where D takes them. The whole warp calls it.
-template <int kRows, int kCols, int kLd, int kMostRows = 4, class Output, class Accumulator>
-__device__ __forceinline__ void store_staged(const Output& output, const Accumulator* staged,
-                                             std::int64_t row, std::int64_t col, int rows,
-                                             int cols) {
+// to), where D takes them. The whole warp calls it. kRowsOfC: that are read at once; 0 where there
+// are no registers for as many, and each few rows of D are stored with theirs.
+template <int kRows, int kCols, int kLd, int kMostRows = 4, int kRowsOfC = 8, class Output,
+          class Accumulator>
+__device__ __forceinline__ void store_staged(Output output, Accumulator* staged, std::int64_t row,
+                                             std::int64_t col, int rows, int cols) {
     using Value = typename Output::Value;
     constexpr int kVector = std::is_integral_v<Value> ? 4 : 16 / sizeof(Value);
+    // Scales are multiplied with last, sums of 16 bits hold no sum with C, and what few rows of D
+    // are stored at once are all of a small tile.
+    constexpr bool kReadsC =
+        kIsScaled<Output> || sizeof(Accumulator) < 4 || kRowsOfC == 0 || kRows * kCols <= 256;
+    if constexpr (!kReadsC) {
+        if (output.reads_c()) {
+            add_c_to_staged<kRows, kCols, kLd, kRowsOfC>(output, staged, row, col, rows, cols);
+        }
+        output.leave_c();
+    }
     if (output.template vectorizable<kVector>()) {
-        store_staged_rows<kVector, kRows, kCols, kLd, kMostRows>(output, staged, row, col, rows,
-                                                                 cols);
+        store_staged_rows<kVector, kRows, kCols, kLd, kMostRows, kReadsC>(output, staged, row, col,
+                                                                          rows, cols);
     } else {
-        store_staged_rows<1, kRows, kCols, kLd, 4>(output, staged, row, col, rows, cols);
+        store_staged_rows<1, kRows, kCols, kLd, 4, kReadsC>(output, staged, row, col, rows, cols);
     }
 }
 

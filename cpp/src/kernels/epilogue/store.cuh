@@ -90,35 +90,95 @@ class Output {
         c_row_ = c_col_, c_col_ = c_row;
     }
 
+    __device__ bool reads_c() const { return policy_.reads_c(); }
+    // From here on D is what the sums are: C has been added to them, where that is to be.
+    __device__ void leave_c() { policy_ = policy_.behind_c(); }
+    // D's values, not rounded, in the place of R sums of a column: `step` apart, of the rows
+    // row .. row + R, of which `rows` exist. All of C is read before the first is written.
+    template <int R, class Sum>
+    __device__ __forceinline__ void add_c(std::int64_t row, int rows, std::int64_t col, Sum* sums,
+                                          int step) const {
+        const std::int64_t place = row * c_row_ + col * c_col_;
+        const auto add = [&](int r, Value addend) {
+            Sum& sum = sums[r * step];
+            sum = static_cast<Sum>(policy_(widen<Value>(sum), addend));
+        };
+        Value addends[R];
+        const auto read_as = [&](const auto* c) {
+            std::decay_t<decltype(*c)> elements[R] = {};
+            c += place;
+#pragma unroll
+            for (int r = 0; r < R; ++r, c += c_row_) {
+                if (r < rows) elements[r] = *c;
+            }
+#pragma unroll
+            for (int r = 0; r < R; ++r) addends[r] = widen<Value>(elements[r]);
+        };
+        // float64 and narrower sums, or the other way round, are rare, and take too many registers.
+        const auto add_each = [&](const auto* c) {
+            c += place;
+#pragma unroll 1
+            for (int r = 0; r < min(rows, R); ++r, c += c_row_) add(r, widen<Value>(*c));
+            rows = 0;
+        };
+        if constexpr (std::is_integral_v<Value>) {
+            read_as(reinterpret_cast<const std::int32_t*>(c_));
+        } else if constexpr (std::is_same_v<Value, double>) {
+            switch (dtype_) {
+                case DType::f16: add_each(reinterpret_cast<const __half*>(c_)); break;
+                case DType::bf16: add_each(reinterpret_cast<const __nv_bfloat16*>(c_)); break;
+                case DType::f32: add_each(reinterpret_cast<const float*>(c_)); break;
+                default: read_as(reinterpret_cast<const double*>(c_)); break;
+            }
+        } else {
+            switch (dtype_) {
+                case DType::f16: read_as(reinterpret_cast<const __half*>(c_)); break;
+                case DType::bf16: read_as(reinterpret_cast<const __nv_bfloat16*>(c_)); break;
+                case DType::f32: read_as(reinterpret_cast<const float*>(c_)); break;
+                default: add_each(reinterpret_cast<const double*>(c_)); break;
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < R; ++r) {
+            if (r < rows) add(r, addends[r]);
+        }
+    }
+
     // A thread's strip of D from accumulators: vectors of N neighbouring columns from `col` on, of
     // which `count` exist, in the rows row, row + row_step, .. (R of them, below row + rows). C is
     // read for all of them before the first is written: the two may be the same memory, so the
     // compiler keeps their order. Integer accumulators come sign-extended (widen<Value>).
-    template <int R, int N>
+    // kReadsC: false behind leave_c().
+    template <bool kReadsC = true, int R, int N>
     __device__ __forceinline__ void store(std::int64_t row, int row_step, int rows,
                                           std::int64_t col, int count,
                                           const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
-            store_as<std::int32_t>(row, row_step, rows, col, count, acc);
+            store_as<std::int32_t, kReadsC>(row, row_step, rows, col, count, acc);
         } else if constexpr (Policy::kScaled) {
             switch (dtype_) {
-                case DType::f16: return store_as<__half>(row, row_step, rows, col, count, acc);
+                case DType::f16:
+                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
                 case DType::bf16:
-                    return store_as<__nv_bfloat16>(row, row_step, rows, col, count, acc);
-                case DType::f32: return store_as<float>(row, row_step, rows, col, count, acc);
+                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f32:
+                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
                 case DType::e4m3:
-                    return store_as<device::E4M3>(row, row_step, rows, col, count, acc);
+                    return store_as<device::E4M3, kReadsC>(row, row_step, rows, col, count, acc);
                 case DType::e5m2:
-                    return store_as<device::E5M2>(row, row_step, rows, col, count, acc);
+                    return store_as<device::E5M2, kReadsC>(row, row_step, rows, col, count, acc);
                 default: __trap();  // validation lets no other dtype through
             }
         } else {
             switch (dtype_) {
-                case DType::f16: return store_as<__half>(row, row_step, rows, col, count, acc);
+                case DType::f16:
+                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
                 case DType::bf16:
-                    return store_as<__nv_bfloat16>(row, row_step, rows, col, count, acc);
-                case DType::f32: return store_as<float>(row, row_step, rows, col, count, acc);
-                case DType::f64: return store_as<double>(row, row_step, rows, col, count, acc);
+                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f32:
+                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f64:
+                    return store_as<double, kReadsC>(row, row_step, rows, col, count, acc);
                 default: __trap();  // validation lets no other dtype through
             }
         }
@@ -135,7 +195,7 @@ class Output {
     }
 
     // The same where D is known to have elements of T.
-    template <class T, int R, int N>
+    template <class T, bool kReadsC = true, int R, int N>
     __device__ __forceinline__ void store_as(std::int64_t row, int row_step, int rows,
                                              std::int64_t col, int count,
                                              const Value (&acc)[R][N]) const {
@@ -157,7 +217,7 @@ class Output {
             }
         };
         Vector<T, N> value[R];
-        if (policy_.reads_c()) {
+        if (kReadsC && policy_.reads_c()) {
             const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
             const std::int64_t step = row_step * c_row_;
             const bool whole = count == N && c_col_ == 1 && aligned<N>(c) &&

@@ -92,7 +92,7 @@ class Strip {
     }
 
     // To any D, through sums side by side.
-    template <class Output>
+    template <int kRowsOfC, class Output>
     __device__ __forceinline__ void store(const Output& output, float* staged, std::int64_t row,
                                           std::int64_t col, int rows, int cols) const {
         constexpr int kLd = staged_ld(kTile);
@@ -106,7 +106,8 @@ class Strip {
             }
         }
         __syncwarp();
-        epilogue::store_staged<kStripRows, kTile, kLd, 2>(output, staged, row, col, rows, cols);
+        epilogue::store_staged<kStripRows, kTile, kLd, 2, kRowsOfC>(output, staged, row, col, rows,
+                                                                    cols);
     }
 
    private:
@@ -259,8 +260,10 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
             const Place place = place_of(its_tile);
             const epilogue::Output<epilogue::Linear<float>> output(
                 epilogue, args, place.batch, place.part * params.split.d_stride);
-            strip.store(output, reinterpret_cast<float*>(shared + strip_place), place.m + row,
-                        place.n, rows, here.cols);
+            // Many blocks of 64 x 64 on an SM leave few registers.
+            constexpr int kRowsOfC = kTile > 64 ? 8 : 0;
+            strip.template store<kRowsOfC>(output, reinterpret_cast<float*>(shared + strip_place),
+                                           place.m + row, place.n, rows, here.cols);
         }
     };
     unsigned tile = blockIdx.x;
