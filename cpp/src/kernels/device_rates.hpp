@@ -1,6 +1,7 @@
 // How fast a device is, for the cost models.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "tcgemm/device.hpp"

@@ -91,9 +91,8 @@ inline void add_packed(PackingWork& work, const GemmProblem& problem, const Oper
     const double matrices = distinct_matrices(problem, operand);
     work.bytes += static_cast<double>(rows) * static_cast<double>(cols) * matrices *
                   (size_of(operand.dtype) + element_bytes);
-    const bool col_major = order == pack::Order::either
-                               ? operand.row_stride == 1 && operand.col_stride != 1
-                               : order == pack::Order::col;
+    const bool col_major =
+        pack::is_packed_col_major(operand.row_stride, operand.col_stride, rows, cols, order);
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     if (inner > 1 && (col_major ? operand.row_stride : operand.col_stride) != 1) {
         work.turned_tiles += matrices * pack::turned_tiles(outer, inner, operand.dtype);
@@ -104,15 +103,20 @@ inline double packing_us(const ValidProblem& problem, const DeviceProperties& de
                          const OperandNeeds& kernel_needs) {
     const OperandNeeds needs = packed_needs(kernel_needs);
     const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
+    const GemmProblem& lies = problem.ungathered();
     PackingWork work;
     const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
                          pack::Order order) {
-        add_packed(work, *problem, operand, rows, cols,
-                   size_of(operand_dtype(needs, problem, operand.dtype)),
-                   k_major ? order : pack::Order::either);
+        add_packed(work, lies, operand, rows, cols,
+                   size_of(operand_dtype(needs, problem, operand.dtype)), order);
     };
-    if (packs_a(problem, needs)) add(problem->a, problem->m, problem->k, pack::Order::row);
-    if (packs_b(problem, needs)) add(problem->b, problem->k, problem->n, pack::Order::col);
+    if (packs_a(problem, needs)) {
+        add(lies.a, lies.m, lies.k,
+            k_major || problem.is_gathered() ? pack::Order::row : pack::Order::either);
+    }
+    if (packs_b(problem, needs)) {
+        add(lies.b, lies.k, lies.n, k_major ? pack::Order::col : pack::Order::either);
+    }
     return packing_pass_us(work, device);
 }
 // What a gathered problem's A adds where the kernel would take it as it is.
@@ -120,9 +124,10 @@ inline double gathering_us(const ValidProblem& problem, const DeviceProperties& 
                            const OperandNeeds& kernel_needs) {
     const OperandNeeds needs = packed_needs(kernel_needs);
     if (packs_a(problem, needs)) return 0;  // counted
+    const GemmProblem& lies = problem.ungathered();
     PackingWork work;
-    add_packed(work, *problem, problem->a, problem->m, problem->k,
-               size_of(operand_dtype(needs, problem, problem->a.dtype)), pack::Order::row);
+    add_packed(work, lies, lies.a, lies.m, lies.k,
+               size_of(operand_dtype(needs, problem, lies.a.dtype)), pack::Order::row);
     return packing_pass_us(work, device);
 }
 

@@ -51,10 +51,8 @@ bool converts(DType from, DType to) {
 
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
                          const BatchShape& batch, DType to, int vector_bytes, Order order) {
-    const bool one_line = rows == 1 || cols == 1;
-    const bool col_major = order != Order::either ? order == Order::col
-                           : one_line ? rows != 1
-                                      : source.row_stride == 1 && source.col_stride != 1;
+    const bool col_major =
+        is_packed_col_major(source.row_stride, source.col_stride, rows, cols, order);
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     const std::int64_t leading_dimension = padded(inner, vector_bytes, size_of(to));
 

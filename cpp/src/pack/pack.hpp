@@ -21,10 +21,17 @@ struct PackLayout {
 // Of a packed matrix: columns (row) or rows (col) are contiguous.
 enum class Order : std::uint8_t { either, row, col };
 
+// Whether columns of what is packed are contiguous. Without an order the major order of the source
+// stays: column-major if its row stride is 1 and its column stride is not, otherwise row-major; a
+// single row or column lies along its elements.
+constexpr bool is_packed_col_major(std::int64_t row_stride, std::int64_t col_stride,
+                                   std::int64_t rows, std::int64_t cols, Order order) {
+    if (order != Order::either) return order == Order::col;
+    if (rows == 1 || cols == 1) return rows != 1;
+    return row_stride == 1 && col_stride != 1;
+}
 // The layout of `source` (rows x cols) as dtype `to`, leading dimension a multiple of
-// `vector_bytes`, or of a sector of L2 where that makes short rows much shorter. Without an order,
-// keeps the major order of the source: column-major if the row stride is 1 and the column stride is
-// not, otherwise row-major; a single row or column lies along its elements.
+// `vector_bytes`, or of a sector of L2 where that makes short rows much shorter.
 PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64_t cols,
                          const BatchShape& batch, DType to, int vector_bytes,
                          Order order = Order::either);

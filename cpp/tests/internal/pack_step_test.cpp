@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../check.hpp"
+#include "kernels/operand_form.hpp"
 #include "problem/canonical.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/error.hpp"
@@ -165,6 +166,36 @@ class Random {
    private:
     std::mt19937_64 bits_{48};
 };
+
+// Passes along rows have no tiles, those that turn an operand as narrow ones as hold its rows.
+TEST(passes_that_turn_an_operand_have_tiles) {
+    const auto work_of = [](const Operand& a, std::int64_t m, std::int64_t k, std::int64_t batch,
+                            pack::Order order) {
+        GemmProblem p;
+        p.batch_rank = 1;
+        p.batch_shape[0] = batch;
+        PackingWork work;
+        add_packed(work, p, a, m, k, 1, order);
+        return work;
+    };
+    Operand rows = Operand::row_major(DType::i8, 440), columns = Operand::col_major(DType::i8, 8);
+    rows.batch_stride[0] = columns.batch_stride[0] = 8 * 440;
+    const PackingWork along = work_of(rows, 8, 440, 500, pack::Order::row);
+    const PackingWork across = work_of(columns, 8, 440, 500, pack::Order::row);
+    CHECK_EQ(along.bytes, 2.0 * 500 * 8 * 440);
+    CHECK_EQ(across.bytes, along.bytes);
+    CHECK_EQ(along.turned_tiles, 0.0);
+    CHECK_EQ(across.turned_tiles, 500.0);
+    CHECK_EQ(work_of(columns, 8, 440, 500, pack::Order::either).turned_tiles, 0.0);
+    // A single row lies along its elements, whatever their distance.
+    Operand row = Operand::row_major(DType::f32, 12288);
+    row.row_stride = 1;
+    row.col_stride = 3;
+    CHECK_EQ(work_of(row, 1, 4096, 1, pack::Order::either).turned_tiles, 4.0);
+    const DeviceProperties device;
+    CHECK(packing_pass_us(across, device) > packing_pass_us(along, device));
+    CHECK_EQ(packing_pass_us(PackingWork(), device), 0.0);
+}
 
 TEST(every_form_of_a_problem_multiplies_the_same_elements) {
     Random random;
