@@ -148,6 +148,9 @@ def test_an_unknown_forced_name_is_an_error(monkeypatch):
         with pytest.raises(tcgemm.InvalidArgument, match=f"(?s){variable}.*sm99_none.*{names}"):
             tcgemm.matmul(a, b)
         monkeypatch.delenv(variable)
+    monkeypatch.setenv("TCGEMM_FORCE_KERNAL", "host_float32")
+    with pytest.raises(tcgemm.InvalidArgument, match=r"TCGEMM_FORCE_KERNAL is set.*_FORCE_KERNEL"):
+        tcgemm.matmul(a, b)
 
 
 def test_explain_agrees_with_the_table(monkeypatch):

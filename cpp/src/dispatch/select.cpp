@@ -236,15 +236,25 @@ const Forced& forced_by_environment() {
     static const Forced& nothing = *new Forced;  // nothing here is destroyed: see plan_cache.cpp
     // Every call asks: one walk over the environment finds both.
     constexpr std::string_view kPrefix = "TCGEMM_FORCE_", kFamily = "FAMILY=", kKernel = "KERNEL=";
-    std::string_view family, kernel;
+    std::string_view family, kernel, unknown;
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
         const char* const text = *variable;
         if (text[0] != kPrefix[0] || std::strncmp(text, kPrefix.data(), kPrefix.size()) != 0) {
             continue;
         }
         const std::string_view rest = text + kPrefix.size();
-        if (rest.substr(0, kFamily.size()) == kFamily) family = rest.substr(kFamily.size());
-        if (rest.substr(0, kKernel.size()) == kKernel) kernel = rest.substr(kKernel.size());
+        if (rest.substr(0, kFamily.size()) == kFamily) {
+            family = rest.substr(kFamily.size());
+        } else if (rest.substr(0, kKernel.size()) == kKernel) {
+            kernel = rest.substr(kKernel.size());
+        } else if (!rest.empty() && rest.back() != '=') {  // an empty value counts as unset
+            unknown = rest.substr(0, rest.find('='));
+        }
+    }
+    if (!unknown.empty()) {
+        throw InvalidArgument(std::string(kPrefix) + std::string(unknown) +
+                              " is set, but there are only TCGEMM_FORCE_FAMILY and "
+                              "TCGEMM_FORCE_KERNEL; unset it, or spell it as one of them");
     }
     if (family.empty() && kernel.empty()) return nothing;
 
