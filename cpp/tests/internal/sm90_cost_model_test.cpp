@@ -390,7 +390,7 @@ TEST(boxes_that_are_clipped_cost) {
                 const GemmProblem p = into_fp32(mode, {131072, n, 512});
                 return row->schedule(ValidProblem::check(p), h200()).cost_us;
             };
-            CHECK(us(48) > 0.98 * us(64));  // nothing is won by fewer columns
+            CHECK(us(48) > us(64));
         }
     }
 }

@@ -62,7 +62,7 @@ inline constexpr double kRowsUs = 1.2;  // each 64 rows of 512 bytes of a warpgr
 inline constexpr double kRowsBeside = 0.5;
 inline constexpr double kElementsUs = 9.0 / (128 * 256);
 // Packing A or B with contiguous k, more than as it lies: always, and passes over it.
-inline constexpr double kTransposeUs = 0.3, kTransposePasses = 1.5;
+inline constexpr double kTransposeUs = 1.0, kTransposePasses = 1.5;
 // Waits for the pass that packs, all blocks at once: rows of any layout, and of contiguous k.
 inline constexpr double kAfterPackUs[2] = {0.3, 0.5};
 inline constexpr double kPackedAlongN = 1.03;  // of a k-block's time: B packed as it lies
