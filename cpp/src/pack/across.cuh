@@ -12,6 +12,7 @@
 #include "pack/args.hpp"
 #include "pack/convert.cuh"
 #include "pack/gather.cuh"
+#include "pack/pack.hpp"
 
 namespace tcgemm::pack {
 
@@ -20,7 +21,7 @@ namespace tcgemm::pack {
 // lines at once. There are no more than a line has elements for.
 template <class From, class To, class LogBeside = int>
 struct AcrossTile {
-    static constexpr int kReadBytes = 16, kLogMostBeside = 3;
+    static constexpr int kReadBytes = kTurnedVector;
     static constexpr int kElements = kReadBytes / static_cast<int>(sizeof(From));  // of a read
     static constexpr int kLines = sizeof(To) < 4 ? 4 / static_cast<int>(sizeof(To)) : 1;
     static constexpr int steps() {
@@ -123,11 +124,10 @@ __device__ __forceinline__ void pack_across(const OperandArgs& args, std::int64_
             }
         });
     };
-    constexpr int kMost = AcrossTile<From, To>::kLogMostBeside;
-    if (args.log_beside < kMost) {
+    if (args.log_beside < kLogMostBeside) {
         pack(args.log_beside);
     } else {
-        pack(std::integral_constant<int, kMost>());
+        pack(std::integral_constant<int, kLogMostBeside>());
     }
 }
 

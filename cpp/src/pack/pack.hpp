@@ -39,19 +39,21 @@ PackLayout packed_layout(const MatrixView& source, std::int64_t rows, std::int64
 // True where the pack table has the conversion.
 bool converts(DType from, DType to);
 
-// Tiles of an operand of dtype `from` whose neighbours change in the pass, which go through shared
-// memory: of outer elements the narrowest of 16 to 128 bytes that holds all, and as many inner
-// ones, neighbours in the target, as make 2^14 of both. See across.cuh.
-inline constexpr std::int64_t kTurnedBytes = 128, kTurnedInner = 128;
-constexpr std::int64_t turned_bytes(std::int64_t outer, DType from) {
-    std::int64_t bytes = 16;
-    while (bytes < kTurnedBytes && bytes < outer * size_of(from)) bytes *= 2;
-    return bytes;
+// An operand whose neighbours change in the pass goes through shared memory in tiles: of the outer
+// elements, neighbours in the source, 2^log_beside vectors of 16 bytes, the fewest that hold them
+// all; of the inner ones, neighbours in the target, 128 where that is 8 vectors, the more the fewer
+// vectors there are. See across.cuh.
+inline constexpr int kTurnedVector = 16, kLogMostBeside = 3, kTurnedInner = 128;
+constexpr int log_beside(std::int64_t outer_bytes) {
+    int log = 0;
+    while (log < kLogMostBeside && kTurnedVector << log < outer_bytes) ++log;
+    return log;
 }
 inline double turned_tiles(std::int64_t outer, std::int64_t inner, DType from) {
-    const std::int64_t bytes = turned_bytes(outer, from);
-    return static_cast<double>(divide_up(outer * size_of(from), bytes)) *
-           static_cast<double>(divide_up(inner, kTurnedInner * kTurnedBytes / bytes));
+    const std::int64_t outer_bytes = outer * size_of(from);
+    const int log = log_beside(outer_bytes);
+    return static_cast<double>(divide_up(outer_bytes, kTurnedVector << log)) *
+           static_cast<double>(divide_up(inner, kTurnedInner << (kLogMostBeside - log)));
 }
 
 // One operand and where it goes; converts(source.dtype, target.view.dtype). rounds_to_tf32: float32

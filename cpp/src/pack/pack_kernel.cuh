@@ -11,6 +11,7 @@
 #include "pack/across.cuh"
 #include "pack/args.hpp"
 #include "pack/gather.cuh"
+#include "pack/pack.hpp"
 #include "pack/rows.cuh"
 #include "tcgemm/device.hpp"
 
@@ -115,11 +116,8 @@ void choose_path(OperandArgs& args) {
         args.path = Path::across;
         const std::int64_t stride = args.source_inner_stride * static_cast<int>(sizeof(From));
         args.is_aligned = reads_aligned(Tile::kReadBytes, stride);
-        args.log_beside = Tile::kLeastLogBeside;
-        while (args.log_beside < Tile::kLogMostBeside &&
-               Tile{args.log_beside}.outer() < args.outer) {
-            ++args.log_beside;
-        }
+        args.log_beside = std::max(Tile::kLeastLogBeside,
+                                   log_beside(args.outer * static_cast<int>(sizeof(From))));
         count_tiles(args, Tile{args.log_beside});
     } else {
         using Tile = GatherTile<From, To>;

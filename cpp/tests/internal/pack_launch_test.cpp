@@ -167,21 +167,27 @@ bool no_gpu() { return cuda_device_count() == 0; }
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, f64 = DType::f64,
                 i8 = DType::i8;
 
-TEST(rows_at_every_address_in_every_conversion) {
-    if (no_gpu()) return;
+template <class Check>
+void for_each_conversion(const Check& check) {
     const DType dtypes[] = {f16, bf16, f32, f64, i8};
     for (const DType from : dtypes) {
         for (const DType to : dtypes) {
-            if (!pack::converts(from, to)) continue;
-            for (std::int64_t offset = 0; offset < 16 / size_of(from) + 1; ++offset) {
-                check_one({from, to, 37, 101, 101, 1, offset});
-            }
-            check_one({from, to, 16, 64, 80, 1});    // whole vectors
-            check_one({from, to, 45, 67, 1, 45});    // column-major
-            check_one({from, to, 70, 131, 263, 2});  // gathered
-            check_one({from, to, 70, 131, 3, 217});  // gathered by columns
+            if (pack::converts(from, to)) check(from, to);
         }
     }
+}
+
+TEST(rows_at_every_address_in_every_conversion) {
+    if (no_gpu()) return;
+    for_each_conversion([](DType from, DType to) {
+        for (std::int64_t offset = 0; offset < 16 / size_of(from) + 1; ++offset) {
+            check_one({from, to, 37, 101, 101, 1, offset});
+        }
+        check_one({from, to, 16, 64, 80, 1});    // whole vectors
+        check_one({from, to, 45, 67, 1, 45});    // column-major
+        check_one({from, to, 70, 131, 263, 2});  // gathered
+        check_one({from, to, 70, 131, 3, 217});  // gathered by columns
+    });
 }
 
 TEST(rows_of_every_length) {
@@ -212,21 +218,17 @@ TEST(any_strides) {
 // Column-major to row-major: through tiles of as many columns of memory as hold the rows.
 TEST(operands_that_change_their_order) {
     if (no_gpu()) return;
-    const DType dtypes[] = {f16, bf16, f32, f64, i8};
-    for (const DType from : dtypes) {
-        for (const DType to : dtypes) {
-            if (!pack::converts(from, to)) continue;
-            for (const std::int64_t rows : {2, 7, 16, 17, 33, 64, 65, 130}) {
-                const std::int64_t ld = rows % 2 == 0 ? rows : rows + 2;
-                const auto turned = [&](std::int64_t cols, std::int64_t offset) {
-                    check_one(
-                        {from, to, rows, cols, 1, ld, offset, {3}, {ld * cols}, pack::Order::row});
-                };
-                turned(19, 0);
-                turned(1029, 3);
-            }
+    for_each_conversion([](DType from, DType to) {
+        for (const std::int64_t rows : {2, 7, 16, 17, 33, 64, 65, 130}) {
+            const std::int64_t ld = rows % 2 == 0 ? rows : rows + 2;
+            const auto turned = [&](std::int64_t cols, std::int64_t offset) {
+                check_one(
+                    {from, to, rows, cols, 1, ld, offset, {3}, {ld * cols}, pack::Order::row});
+            };
+            turned(19, 0);
+            turned(1029, 3);
         }
-    }
+    });
     check_one({i8, i8, 300, 2500, 1, 304, 0, {}, {}, pack::Order::row});
     check_one({f32, f16, 300, 2500, 2500, 1, 1, {}, {}, pack::Order::col});
 }
