@@ -11,11 +11,12 @@ using whole_k::Spread;
 
 namespace {
 
-// Copies a part of a matrix as the kernel does, and looks for each of its elements where the kernel
-// reads it. Strides in elements, `address` in bytes.
+// Copies a part of a matrix as the kernel does, looks for each of its elements where the kernel
+// reads it, and for an element in each vector that is read. Strides in elements, `address` in
+// bytes. `its_outer`, `its_k`: of a matrix's last part, which may be smaller than those before it.
 template <class Element>
 bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address,
-               Spread spread = Spread::padding) {
+               Spread spread, int its_outer, int its_k) {
     constexpr int kItem = sizeof(Element);
     constexpr int kThreads = 32;
     whole_k::ImageLayout image =
@@ -25,10 +26,21 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
     constexpr std::int64_t kAround = 1 << 14;
     std::vector<std::int64_t> shared(static_cast<std::size_t>(image.bytes()), -1);
     const int head = (address % 16 + 16) % 16;
-    const int line_bytes =
-        image.merged ? image.lines * image.pitch : (image.along_k ? k : outer) * kItem;
+    const int lines = image.lines_of(its_outer, its_k);
+    const int line_bytes = image.line_bytes(its_outer, its_k, kItem);
+    // Vectors of global memory that have elements of the matrix.
+    constexpr std::int64_t kVectorsAround = 1 << 14;
+    std::vector<bool> has_elements(2 * kVectorsAround);
+    for (int i = its_outer < outer ? -outer : 0; i < its_outer; ++i) {
+        for (int j = its_k < k ? -k : 0; j < its_k; ++j) {
+            const std::int64_t at = address + (i * outer_stride + j * k_stride) * kItem;
+            has_elements[static_cast<std::size_t>(kVectorsAround + (at >> 4))] = true;
+        }
+    }
     const auto bring = [&](int to, std::int64_t from) {
         if ((address + from) % 16 != 0 || to % 16 != 0) return false;
+        const std::int64_t vector = kVectorsAround + (address + from) / 16;
+        if (!has_elements[static_cast<std::size_t>(vector)]) return false;
         if (image.swizzle) to = image.swizzled(to / 16) * 16;
         for (int byte = 0; byte < 16; ++byte) {
             const auto at = static_cast<std::size_t>(to + byte);
@@ -45,7 +57,7 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
             continue;
         }
         whole_k::ImageWalk walk(image, head, static_cast<unsigned>(thread));
-        for (int v = thread; walk.line() < image.lines; walk.next(), v += kThreads) {
+        for (int v = thread; walk.line() < lines; walk.next(), v += kThreads) {
             const bool exists = walk.in_line() < line_bytes;
             const whole_k::ImageWalk at(image, head, static_cast<unsigned>(v));
             if (at.to() != walk.to() || at.from() != walk.from() ||
@@ -57,8 +69,8 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
     }
     const std::int64_t outer_step = image.along_k ? image.pitch : kItem;
     const std::int64_t k_step = image.along_k ? kItem : image.pitch;
-    for (int i = 0; i < outer; ++i) {
-        for (int j = 0; j < k; ++j) {
+    for (int i = 0; i < its_outer; ++i) {
+        for (int j = 0; j < its_k; ++j) {
             const std::int64_t from = address + (i * outer_stride + j * k_stride) * kItem;
             const std::int64_t plain = head + i * outer_step + j * k_step;
             const auto at = static_cast<std::size_t>(
@@ -72,6 +84,11 @@ bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_strid
         }
     }
     return true;
+}
+template <class Element>
+bool holds_all(int outer, std::int64_t outer_stride, int k, std::int64_t k_stride, int address,
+               Spread spread = Spread::padding) {
+    return holds_all<Element>(outer, outer_stride, k, k_stride, address, spread, outer, k);
 }
 
 template <class Element>
@@ -100,6 +117,39 @@ TEST(an_image_holds_each_element_of_any_layout_and_alignment) {
     check_images<std::int16_t>();
     check_images<float>();
     check_images<double>();
+}
+
+// Lines begin as far apart as whole parts are long, or farther or less far: they overlap.
+template <class Element>
+void check_last_parts() {
+    for (const int outer : {2, 16, 33, 64}) {
+        for (const int k : {2, 16, 33, 64}) {
+            for (const int its_outer : {1, 2, 15, outer}) {
+                for (const int its_k : {1, 2, 15, k}) {
+                    if (its_outer > outer || its_k > k) continue;
+                    for (const int more : {-1, 0, 1}) {
+                        for (const int offset : {0, 1, 7}) {
+                            const int address = offset * static_cast<int>(sizeof(Element));
+                            for (const Spread spread :
+                                 {Spread::none, Spread::padding, Spread::swizzle}) {
+                                CHECK(holds_all<Element>(outer, k + more, k, 1, address, spread,
+                                                         its_outer, its_k));
+                                CHECK(holds_all<Element>(outer, 1, k, outer + more, address, spread,
+                                                         its_outer, its_k));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(nothing_is_read_behind_the_last_part_of_an_operand_that_overlaps) {
+    check_last_parts<std::int8_t>();
+    check_last_parts<std::int16_t>();
+    check_last_parts<float>();
+    check_last_parts<double>();
 }
 
 TEST(lines_that_begin_at_vectors_bring_nothing_else) {

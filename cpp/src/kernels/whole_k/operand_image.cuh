@@ -61,9 +61,8 @@ __device__ __forceinline__ Image bring_image(const ImageLayout& layout, unsigned
                                              const Element* data, int outer, int k, int to) {
     constexpr int kItem = sizeof(Element);
     const auto* const bytes = reinterpret_cast<const unsigned char*>(data);
-    const int all_lines = layout.along_k ? outer : k;
-    const int line_bytes =
-        layout.merged ? all_lines * layout.pitch : (layout.along_k ? k : outer) * kItem;
+    const int all_lines = layout.lines_of(outer, k);
+    const int line_bytes = layout.line_bytes(outer, k, kItem);
     const int head = static_cast<int>(reinterpret_cast<std::uintptr_t>(data) % kVectorBytes);
     const std::uint32_t base = ptx::shared_address(shared) + to;
     if (layout.merged) {

@@ -40,6 +40,15 @@ struct ImageLayout {
     // Where a vector lies that would lie at `vector`: the bits that change are those of its line.
     TCGEMM_HOST_DEVICE int flipped(int vector) const { return vector >> swizzle_shift & swizzle; }
     TCGEMM_HOST_DEVICE int swizzled(int vector) const { return vector ^ flipped(vector); }
+    // Of a part of `outer` x k elements, no more than the layout's.
+    TCGEMM_HOST_DEVICE int lines_of(int outer, int k) const { return along_k ? outer : k; }
+    // Bytes of each of its lines; of all, one or more, where they are merged. Lines of an operand
+    // that overlaps may begin farther apart than a part's are long, and nothing need lie behind the
+    // last one.
+    TCGEMM_HOST_DEVICE int line_bytes(int outer, int k, int element_bytes) const {
+        const int own = (along_k ? k : outer) * element_bytes;
+        return merged ? (lines_of(outer, k) - 1) * pitch + own : own;
+    }
     constexpr int vectors() const { return merged ? line_vectors : lines * line_vectors; }
     constexpr int bytes() const {
         return static_cast<int>(round_up(lines * pitch, kVectorBytes)) + 2 * kVectorBytes;
