@@ -24,8 +24,9 @@ class StreamView {
     TCGEMM_API void synchronize() const;   // throws CudaError
     TCGEMM_API bool is_capturing() const;  // throws CudaError
     // While the stream is captured: the graph and all that is made of it share `object`. What only
-    // graphs owned that are gone is released in the next allocation of a DeviceBuffer, or by
-    // release_unused_memory(). Throws CudaError, also where nothing is captured.
+    // graphs owned that are gone is released in the next allocation of a DeviceBuffer on a stream
+    // that is not captured, or by release_unused_memory(). Throws CudaError, also where nothing is
+    // captured.
     TCGEMM_API void share_with_graph(std::shared_ptr<void> object) const;
 
    private:

@@ -12,8 +12,10 @@ DeviceBuffer::DeviceBuffer(std::size_t bytes, int device, StreamView stream)
     : bytes_(bytes), device_(device), stream_(stream) {
     const Device usable = runtime::usable_device(device);
     if (bytes == 0) return;
-    release_graph_objects();
     const DeviceGuard guard(usable);
+    // Their memory may be of this stream: to free it would become a node of the captured graph,
+    // which can only free what it has allocated.
+    if (!stream.is_capturing()) release_graph_objects();
     data_ = runtime::allocate_async(bytes, device, stream.get());
 }
 
