@@ -39,8 +39,9 @@ struct RowCost {
 inline double ceil_div(double a, double b) { return std::ceil(a / b); }
 
 // FLOP per clock of an SM's tensor cores with operands of a dtype, as mma.sync reaches them.
+// GPUs with few FP64 units (GeForce cards, all of cc 12) multiply FP64 no faster so.
 inline double tensor_rate(int cc, DType operand) {
-    if (operand == DType::f64) return cc == 80 ? 128 : cc >= 90 ? 256 : 4;
+    if (operand == DType::f64) return cc == 80 ? 128 : cc >= 90 && cc < 120 ? 256 : 4;
     const double of_halves = cc >= 90 ? 2650 : cc == 80 ? 2048 : 1024;
     return of_halves * 2 / size_of(operand);  // INT8 and TF32: as many bytes
 }

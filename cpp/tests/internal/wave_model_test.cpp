@@ -60,6 +60,24 @@ TEST(large_tiles_are_taken_where_l2_is_narrow) {
     CHECK(on_it(256, kSmall) < on_it(256, kMedium));
 }
 
+TEST(few_fp64_units_take_as_long_on_tensor_cores) {
+    for (const int cc : {86, 89, 120, 121}) {
+        CHECK_EQ(tensor_rate(cc, DType::f64), 2 * fp64_lanes(cc));
+    }
+    for (const int cc : {80, 90, 100}) {
+        CHECK_EQ(tensor_rate(cc, DType::f64), 4 * fp64_lanes(cc));
+    }
+    DeviceProperties rtx5090;  // 1.6 TFLOP/s in FP64
+    rtx5090.cc_major = 12;
+    rtx5090.sm_count = 170;
+    rtx5090.clock_khz = 2407000;
+    rtx5090.l2_bytes = 96 << 20;
+    const RowCost doubles = {
+        {128, 128, 16, 64, 32, 256}, 1, 1.055, 5.0, 1.06, 1.06, DType::f64, DType::f64};
+    constexpr double kFlop = 2.0 * 4096 * 4096 * 4096;
+    CHECK(schedule(4096, 4096, 4096, doubles, rtx5090).cost_us > kFlop / 1.7e6);
+}
+
 TEST(a_long_k_is_split_and_rows_of_partial_sums_are_padded) {
     const Schedule split = schedule(128, 126, 65536, kSmall);
     CHECK(split.split_k >= 16);
