@@ -80,16 +80,6 @@ class Output {
         return d_col_ == 1 && aligned<N>(d_) && (d_row_ * bytes(dtype_)) % vector_bytes<N>() == 0;
     }
 
-    // Whether only the elements of a column are neighbours in memory.
-    __device__ bool has_contiguous_columns() const { return d_row_ == 1 && d_col_ != 1; }
-    // From here on rows are columns.
-    __device__ void turn() {
-        static_assert(!Policy::kScaled, "scales are of rows or columns");
-        const std::int64_t d_row = d_row_, c_row = c_row_;
-        d_row_ = d_col_, d_col_ = d_row;
-        c_row_ = c_col_, c_col_ = c_row;
-    }
-
     __device__ bool reads_c() const { return policy_.reads_c(); }
     // From here on D is what the sums are: C has been added to them, where that is to be.
     __device__ void leave_c() { policy_ = policy_.behind_c(); }
