@@ -83,7 +83,8 @@ bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t 
 // Whether the copy engine can step by so many elements.
 bool is_tensor_stride(std::int64_t stride, DType dtype);
 
-// Whether rows of D are contiguous: where C is not read, they are stored whole at any address.
+// Whether rows of D are contiguous: where those of C are, too, or C is not read, they are stored
+// whole at any address.
 bool can_store_rows(DType dtype, std::int64_t col_stride);
 
 // Tiles that have parts of K, where any has: all, or those behind the last whole wave.
