@@ -274,6 +274,7 @@ template <int kBlock>
 __global__ void __launch_bounds__(kStripThreads, kBlocksPerSm)
     pack_halves_kernel(const __grid_constant__ StripsArgs args) {
     __shared__ Shared shared;
+    // So early: blocks wait before they access memory, and the successor for the end of them all.
     device::release_successor();
     device::wait_for_predecessor();
     const int thread = threadIdx.x;

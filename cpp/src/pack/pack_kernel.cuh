@@ -24,6 +24,7 @@ template <class From, class To>
 __global__ void __launch_bounds__(kThreads, kBlocksPerSm)
     pack_kernel(const __grid_constant__ KernelArgs args) {
     extern __shared__ __align__(16) unsigned char shared[];
+    // So early: blocks wait before they access memory, and the successor for the end of them all.
     device::release_successor();
     for (std::int64_t tile = blockIdx.x; tile < args.all_tiles; tile += gridDim.x) {
         const bool second = tile >= args.first_tiles;
