@@ -39,11 +39,7 @@ inline constexpr int kMinNonzeros = 32;
 // t, both at least kFullSpan, the first is up to 2^(s + t - 78) |a b| and the others together no
 // more: in a sum of K products an eighth of K 2^-24 |A||B| each. The tensor cores take up to two
 // thirds of the promised K 2^-24 |A||B|, so that it holds whatever the numbers are.
-inline int max_spans(std::int64_t k) {
-    int log2_k = 0;
-    while (log2_k < 32 && k >> (log2_k + 1) != 0) ++log2_k;
-    return 51 + log2_k;
-}
+inline int max_spans(std::int64_t k) { return 51 + std::min(log2_down(k), 32); }
 
 // How long the packing of so many bytes of operands takes, that have so many rows (columns of B),
 // and a fallback that has nothing to do.

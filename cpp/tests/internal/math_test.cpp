@@ -26,6 +26,15 @@ TEST(no_sum_on_the_way_overflows) {
     CHECK_EQ(divide_up(kMost - 1, kMost), 1);
 }
 
+TEST(logarithms_are_rounded_down) {
+    for (int log2 = 0; log2 < 63; ++log2) {
+        const std::int64_t power = std::int64_t{1} << log2;
+        CHECK_EQ(log2_down(power), log2);
+        CHECK_EQ(log2_down(power + (power - 1)), log2);
+    }
+    CHECK_EQ(log2_down(0), 0);
+}
+
 }  // namespace
 
 int main() { return check::run(); }

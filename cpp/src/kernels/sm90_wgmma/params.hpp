@@ -4,7 +4,6 @@
 #include <cuda.h>
 #include <vector_types.h>
 
-#include <cmath>
 #include <cstdint>
 
 #include "core/math.hpp"
@@ -107,7 +106,7 @@ struct Params {
     bool shares_a = false;    // or two along N share A
     unsigned work_count = 0;  // scheduler.count(), with the parts of K
     Store store = Store::elements;
-    int item_log2;  // bytes of D's elements
+    int item_log2;  // of the bytes of D's elements
 
     // Instead of `epilogue`: of integers, and where the product has scales or FP8.
     epilogue::Linear<std::int32_t> integers;
@@ -127,7 +126,7 @@ struct Params {
     explicit Params(const GemmArgs& product)
         : args(product),
           epilogue(product),
-          item_log2(static_cast<int>(std::log2(size_of(product.d.dtype)))),
+          item_log2(log2_down(size_of(product.d.dtype))),
           integers(product.d.dtype == DType::i32 ? product : GemmArgs()),
           scaled(product),
           is_scaled(product.scales != nullptr),
