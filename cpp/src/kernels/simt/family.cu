@@ -1,5 +1,5 @@
-// CUDA cores: the family that asks for nothing. Any size that tiles
-// can be counted of, any stride and alignment, every dtype.
+// CUDA cores: the family that asks for nothing. Any size that tiles can be counted of, any stride
+// and alignment, every dtype.
 #include <algorithm>
 #include <limits>
 #include <string>
