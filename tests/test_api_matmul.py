@@ -130,6 +130,18 @@ def test_default_out_dtype_does_not_follow_the_precision():
     assert tcgemm.matmul(eight, eight, precision="fp32").dtype == np.float32
 
 
+def test_int8_with_fp8_gives_float16_where_that_is_named():
+    """The hint of the error without a precision works as it stands."""
+    eight = integers((4, 4)).astype(np.int8)
+    narrow = integers((4, 4), 1).astype(numpy_dtype("float8_e4m3fn"))
+    for a, b in ((eight, narrow), (narrow, eight)):
+        with pytest.raises(tcgemm.DTypeError, match=r"name precision fp16$"):
+            tcgemm.matmul(a, b)
+        result = tcgemm.matmul(a, b, precision="fp16")
+        assert result.dtype == np.float16
+        np.testing.assert_array_equal(result, a.astype(float) @ b.astype(float))
+
+
 @each_place(lambda framework, device: framework != "jax")
 def test_out_is_filled_and_returned(place):
     a, b = integers((2, 3, 4)), integers((4, 5), 1)

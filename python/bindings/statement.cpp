@@ -30,12 +30,14 @@ Enum from_name(const py::object& value, const Names& names, std::size_t first, c
                           (first > 0 ? ", or None for the default" : ""));
 }
 
-// Default of the result: the dtype that holds the values of A and of B; int32 for int8, float32
-// for FP8 and for int8 with scales.
+// Default of the result: the dtype that holds the values of A and of B (float16 those of FP8 and of
+// int8); int32 for int8, float32 for FP8 and for int8 with scales.
 DType default_out_dtype(DType a, DType b, Precision precision, bool scaled) {
     if ((is_fp8(a) && is_fp8(b)) || (scaled && is_integer(a) && is_integer(b))) return DType::f32;
-    if (is_fp8(a)) return b;
-    if (is_fp8(b)) return a;
+    if (is_fp8(a) || is_fp8(b)) {
+        const DType other = is_fp8(a) ? b : a;
+        return is_integer(other) ? DType::f16 : other;
+    }
     if (is_integer(a) && is_integer(b)) {
         const bool integer = precision == Precision::automatic || precision == Precision::int8;
         return integer ? DType::i32 : precision == Precision::fp64 ? DType::f64 : DType::f32;

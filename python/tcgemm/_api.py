@@ -69,7 +69,7 @@ def matmul(
         float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2; NumPy (bfloat16 and
         FP8 by ml_dtypes), CuPy, PyTorch, JAX, or any object with ``__dlpack__`` or
         ``__cuda_array_interface__``. Any strides. A 1-D array counts as one row. FP8 goes with FP8,
-        of either format, or with float16.
+        of either format, with float16, and under precision "fp16" with any other.
     b : array, shape (..., K, N) or (K,)
         On the same device as `a`. A 1-D array counts as one column.
     out : array, optional
