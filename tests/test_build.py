@@ -99,6 +99,14 @@ def test_a_program_builds_with_the_flags_of_tcgemm_config(
     assert "CPU: right" in run(tmp_path / "consumer")
 
 
+def test_help_of_tcgemm_config_never_goes_where_flags_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr", None)  # closed
+    assert _config.main([]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_one_version_everywhere() -> None:
     version = tcgemm.__version__
     assert importlib.metadata.version("tcgemm") == version

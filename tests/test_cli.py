@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -80,6 +81,53 @@ def test_a_closed_pipe_is_no_error():
     process.stderr.close()
     process.wait()
     assert "Traceback" not in errors
+
+
+def run_by_shell(redirection, *arguments):
+    """As a user types it, with a stream closed."""
+    line = f'exec "$0" -m tcgemm "$@" {redirection}'
+    command = ["sh", "-c", line, sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["info"], "all well"),
+        (["demo", "--size", "32"], "keep their promise"),
+        (["verify", "--k", "16", "--modes", "fp32"], "all 4 kept"),
+        (["bench", "--sizes", "32", "--seconds", "0.01"], "every timed result is within its bound"),
+    ],
+    ids=lambda x: x[0] if isinstance(x, list) else "",
+)
+def test_a_closed_stream_takes_nothing_from_the_other(arguments, shown):
+    done = run_by_shell("2>&-", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shown in done.stdout
+    done = run_by_shell(">&-", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert run_by_shell(">&- 2>&-", *arguments).returncode == 0
+
+
+def test_no_error_goes_where_results_do():
+    for arguments in (["demo", "--size", "0"], ["bench", "--no-such-option"]):
+        done = run_by_shell("2>&-", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+    done = run_by_shell(">&-", "bench", "--sizes", "32", "--json", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "tcgemm: error: --json -: standard output is closed\n"
+
+
+def test_progress_that_nobody_reads_ends_nothing():
+    script = "from tcgemm._cli import main, report; report._LINE_SECONDS = 0; import sys;"
+    script += "sys.exit(main(['demo', '--size', '32']))"
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, text=True)
+    os.close(writer)
+    assert done.returncode == 0
+    assert "keep their promise" in done.stdout
 
 
 def test_info_names_what_there_is(capsys):

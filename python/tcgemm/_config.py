@@ -38,7 +38,9 @@ def main(argv: list[str] | None = None) -> int:
         parser.add_argument(flag, action="append_const", const=value, dest="values", help=text)
     values = parser.parse_args(argv).values
     if not values:
-        parser.print_help(sys.stderr)  # not to stdout, where a compiler would take it for flags
+        # Not to stdout, where a compiler would take it for flags, and where help goes by default.
+        if sys.stderr is not None:
+            parser.print_help(sys.stderr)
         return 2
     print(" ".join(values))
     return 0

@@ -42,6 +42,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all well, 1 a promise broken or a product failed, 2 a wrong argument."""
+    with report.open_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = make_parser()
     parsed = parser.parse_args(arguments)
     if parsed.command is None:
@@ -50,14 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _ = _COMMANDS[parsed.command]
     try:
         status = module.run(parsed)
-        if sys.stdout is not None:  # closed: `python -m tcgemm info >&-`
-            sys.stdout.flush()
+        sys.stdout.flush()
         return int(status)
     except BrokenPipeError:  # `python -m tcgemm info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print(file=sys.stderr)
+        report.note("")
         report.error("interrupted")
         return 130
     except report.UsageError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-import sys
 from typing import Any
 
 import tcgemm
@@ -31,6 +30,7 @@ from tcgemm._cli.report import (
     check_can_write,
     error,
     is_stream,
+    note,
     progress,
     read_results,
     refuse_beside_from_json,
@@ -169,10 +169,7 @@ def _warn_of_time(suite: Suite, backend: Backend) -> None:
     # A warm-up and five rounds at least, of ours and a peer.
     minutes = 12 * operations / (_CPU_RATE * machine.cpu_count()) / 60
     if minutes > _LONG_MINUTES:
-        print(
-            f"some {minutes:,.0f} minutes on this CPU; the suites cpu and quick are made for one",
-            file=sys.stderr,
-        )
+        note(f"some {minutes:,.0f} minutes on this CPU; the suites cpu and quick are made for one")
 
 
 def _suite(arguments: argparse.Namespace) -> Suite:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
@@ -27,6 +27,29 @@ _LINE_SECONDS = 10.0  # between lines of progress in a log
 
 class UsageError(Exception):
     """A wrong argument; the message names it."""
+
+
+@contextmanager
+def open_streams() -> Iterator[None]:
+    """Standard output and error that are closed (`>&-`) lead nowhere meanwhile.
+
+    Python has None in their place, of which print() makes standard output. A file that is opened
+    next would take the number of the closed one, and what C libraries write there.
+    """
+    with ExitStack() as stack:
+        if sys.stdout is None:
+            stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
+        if sys.stderr is None:
+            stack.enter_context(redirect_stderr(stack.enter_context(open(os.devnull, "w"))))
+        yield
+
+
+def note(text: str, end: str = "\n") -> None:
+    """On stderr. That nobody reads it does not end the command, whose results are elsewhere."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None:
@@ -46,6 +69,8 @@ def is_stream(path: str) -> bool:
 def check_can_write(path: str, plot: str | None = None) -> None:
     """Before anything is measured. `plot`: where a picture goes."""
     if path == "-":
+        if getattr(sys.stdout, "name", None) == os.devnull:  # by open_streams, not by a shell
+            raise UsageError("--json -: standard output is closed")
         return
     target = Path(path)
     reason = None
@@ -229,7 +254,7 @@ class _Lines:
     def step(self, label: str) -> None:
         if time.monotonic() - self._last >= _LINE_SECONDS:
             self._last = time.monotonic()
-            print(f"{self._done} of {self._total} done, next: {label}", file=sys.stderr, flush=True)
+            note(f"{self._done} of {self._total} done, next: {label}")
         self._done += 1
 
 
@@ -252,13 +277,11 @@ class _Plain:
     def step(self, label: str) -> None:
         filled = 24 * self._done // max(1, self._total)
         bar = "#" * filled + "." * (24 - filled)
-        print(f"\r\033[K[{bar}] {self._done}/{self._total} {label}", end="", file=sys.stderr)
-        sys.stderr.flush()
+        note(f"\r\033[K[{bar}] {self._done}/{self._total} {label}", end="")
         self._done += 1
 
     def clear(self) -> None:
-        print("\r\033[K", end="", file=sys.stderr)
-        sys.stderr.flush()
+        note("\r\033[K", end="")
 
 
 def heading(text: str) -> None:
@@ -306,4 +329,4 @@ def fraction(value: float | None) -> str:
 
 
 def error(message: str) -> None:
-    print(f"tcgemm: error: {message}", file=sys.stderr)
+    note(f"tcgemm: error: {message}")
