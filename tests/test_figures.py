@@ -1,0 +1,188 @@
+"""README.md and docs/performance.md state what the result files under benchmarks/results say."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tcgemm._cli.bench_report import geometric_mean
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "performance.md"
+pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="the tests are not in the repository")
+
+# README's rows of suites, by how they begin: mean and slowest row.
+OF_SUITES = {
+    "aligned sizes": ("aligned", "layouts"),
+    "odd sizes": ("odd",),
+    "multiples of 8": ("uneven",),
+    "1 to 128 rows": ("decode",),
+    "long K": ("long_k",),
+    "batches |": ("batched",),
+    "FP32 results": ("output",),
+    "batch-invariant": ("batch_invariant",),
+    "batches of matrices": ("small",),
+    "381 products": ("random",),
+    "few rows of": ("few_rows",),
+    "a K of 1 to 64": ("short_k",),
+}
+# Its rows of other modes: suite, how the titles of their groups begin, and which of these rows.
+Choice = Callable[[dict[str, Any]], bool]
+
+
+def transposed(case: dict[str, Any]) -> bool:
+    return case["layout"] == "nt"
+
+
+def other_layouts(case: dict[str, Any]) -> bool:
+    return case["layout"] != "nt"
+
+
+def every(_: dict[str, Any]) -> bool:
+    return True
+
+
+OF_MODES: dict[str, tuple[str, str, Choice]] = {
+    "FP32, over SGEMM": ("modes", "FP32", lambda case: case["m"] == 4096),
+    "TF32": ("modes", "TF32", lambda case: case["group"] == "TF32"),  # not its odd sizes
+    "INT8, B transposed": ("modes", "INT8", transposed),
+    "INT8, other": ("modes", "INT8", other_layouts),
+    "FP8 fast, B transposed": ("modes", "FP8 E4M3, fast", transposed),
+    "FP8 promoted": ("modes", "FP8 E4M3, promoted", transposed),
+    "FP8 with scales": ("scaled", "", every),
+    "FP8, other": ("modes", "FP8 E4M3", other_layouts),
+    "FP64": ("modes", "FP64", every),
+    "FP16, promoted": ("modes", "FP16, promoted", every),
+    "FP32 on CUDA cores": ("cuda_cores", "", every),
+    "FP16, padded": ("padded", "", every),
+}
+# Sentences of README: of which suite the number of lost rows, of rows, and of those lost by 5 %.
+SENTENCES = {
+    "decode": r"(?P<lost>\d+) of (?P<rows>\d+) of 1 to 128 rows",
+    "aligned": r"(?P<lost>\d+) of (?P<rows>\d+) aligned ones",
+    "uneven": r"(?P<lost>\d+) of the (?P<rows>\d+) that tiles do not divide, (?P<by_5>\d+) of",
+    "random": r"of the (?P<rows>\d+) random ones (?P<lost>\d+) lose, (?P<by_5>\d+) of them 5 %",
+}
+
+
+def rows_of(path: str) -> list[tuple[dict[str, Any], float]]:
+    """Case and ratio of the rows that have a peer: its time over ours."""
+    report = json.loads((RESULTS / path).read_text())
+    return [
+        (row["case"], row["peers"][row["peer"]]["ratio"][1])
+        for row in report["rows"]
+        if row.get("peer") in row.get("peers", ())
+    ]
+
+
+def ratios(gpu: str, suite: str) -> list[float]:
+    return [ratio for _, ratio in rows_of(f"{gpu}/{suite}.json")]
+
+
+class Figures:
+    """Compares numbers in a text, in as many digits as they have there."""
+
+    def __init__(self, file: Path) -> None:
+        self.text, self._name = file.read_text(), file.name
+        self._wrong: list[str] = []
+
+    def rows(self, begin: str) -> list[list[str]]:
+        """The cells of the rows of tables under the header that begins so."""
+        _, _, rest = self.text.partition(f"\n{begin}")
+        assert rest, f"{self._name} has no table that begins with {begin!r}"
+        body = rest.partition("\n\n")[0].splitlines()[2:]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in body]
+
+    def check(self, what: str, stated: str, values: Sequence[float], source: str) -> None:
+        """`stated`: one number, which all values round to, or "least to most"."""
+        numbers = re.findall(r"\d+(?:\.\d+)?", stated.partition("(")[0])
+        first, last = numbers[0], numbers[-1]
+        low, high = (
+            f"{value:.{len(number.partition('.')[2])}f}"
+            for number, value in ((first, min(values)), (last, max(values)))
+        )
+        if (low, high) != (first, last):
+            found = low if low == high else f"{low} to {high}"
+            self._wrong.append(f"{self._name}, {what}: {stated}, but {source} has {found}")
+
+    def all_right(self) -> None:
+        if self._wrong:
+            pytest.fail("\n".join(self._wrong), pytrace=False)
+
+
+def found_by(label: str, table: dict[str, Any]) -> Any:
+    found = [value for begin, value in table.items() if f"{label} |".startswith(begin)]
+    assert len(found) == 1, f"README.md's row {label!r} is not in the tables of this test"
+    return found[0]
+
+
+def test_the_readmes_table_is_of_the_result_files():
+    figures = Figures(README)
+    table = figures.rows("| FP16 and BF16 | mean | slowest |")
+    assert len(table) == len(OF_SUITES) == len(OF_MODES)
+    for label, mean, slowest, mode, span in table:
+        suites = found_by(label, OF_SUITES)
+        source = " and ".join(f"h200/{suite}.json" for suite in suites)
+        measured = [ratios("h200", suite) for suite in suites]
+        figures.check(f"mean of {label!r}", mean, [*map(geometric_mean, measured)], source)
+        figures.check(f"slowest of {label!r}", slowest, [min(map(min, measured))], source)
+        suite, title, chosen = found_by(mode, OF_MODES)
+        some = [
+            ratio
+            for case, ratio in rows_of(f"h200/{suite}.json")
+            if case.get("group", "").startswith(title) and chosen(case)
+        ]
+        figures.check(f"range of {mode!r}", span, some, f"h200/{suite}.json")
+    figures.all_right()
+
+
+def test_the_readmes_sentences_are_of_the_result_files():
+    figures = Figures(README)
+    text = " ".join(figures.text.split())
+    first = re.search(r"run at ([0-9. to]+) times the .{,60} aligned sizes, ([0-9.]+) times", text)
+    assert first, "README.md does not begin with the speed of aligned and odd sizes"
+    for stated, suites in zip(first.groups(), (("aligned", "layouts"), ("odd",)), strict=True):
+        means = [geometric_mean(ratios("h200", suite)) for suite in suites]
+        figures.check(f"mean of {' and '.join(suites)}", stated, means, f"h200/{suites[0]}.json")
+    for suite, pattern in SENTENCES.items():
+        stated = re.search(pattern, text)
+        assert stated, f"README.md has no sentence like {pattern!r}"
+        measured = ratios("h200", suite)
+        counts = {
+            "rows": len(measured),
+            "lost": sum(ratio < 1 for ratio in measured),
+            "by_5": sum(ratio <= 0.95 for ratio in measured),
+        }
+        for name, number in stated.groupdict().items():
+            what = f"{name} of {stated[0]!r}"
+            figures.check(what, number, [counts[name]], f"h200/{suite}.json")
+    figures.all_right()
+
+
+def test_the_table_of_suites_is_of_the_result_files():
+    figures = Figures(PERFORMANCE)
+    columns = ("rows", "mean", "least", "most", "lost")
+    for label, *cells, h100_mean, h100_least, _ in figures.rows("| suite | H200: rows |"):
+        suite = label.split("`")[1]
+        for gpu, names, stated in (
+            ("h200", columns, cells),
+            ("h100", ("mean", "least"), (h100_mean, h100_least)),
+        ):
+            if not any(stated):
+                continue  # not measured there
+            measured = ratios(gpu, suite)
+            values = {
+                "rows": len(measured),
+                "mean": geometric_mean(measured),
+                "least": min(measured),
+                "most": max(measured),
+                "lost": sum(ratio < 1 for ratio in measured),
+            }
+            for name, cell in zip(names, stated, strict=True):
+                if cell:
+                    what = f"{name} of {suite} on an {gpu.upper()}"
+                    figures.check(what, cell, [values[name]], f"{gpu}/{suite}.json")
+    figures.all_right()
