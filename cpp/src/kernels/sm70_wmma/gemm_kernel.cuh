@@ -44,7 +44,9 @@ struct Shape {
     static constexpr int kFragmentsM = tile.warp_m / kFragment;
     static constexpr int kFragmentsN = tile.warp_n / kFragment;
     static constexpr int kSteps = tile.block_k / kFragment;  // fragments along k in a k-block
-    static_assert(tile.threads == kWarps * 32 && kSteps % 2 == 0);
+    static_assert(tile.warp_m % kFragment == 0 && tile.warp_n % kFragment == 0);
+    static_assert(tile.block_m % tile.warp_m == 0 && tile.block_n % tile.warp_n == 0);
+    static_assert(tile.threads == kWarps * 32 && tile.block_k % (2 * kFragment) == 0);
 
     static constexpr bool kRowA = Policy::a_major == Major::k;
     static constexpr bool kRowB = Policy::b_major == Major::mn;

@@ -26,6 +26,7 @@ struct Shape {
                                    ptx::Mma<typename Policy::ElementA, typename Policy::ElementB,
                                             typename Policy::Accumulator>>;
     static constexpr int kMmasM = tile.warp_m / Mma::kM, kMmasN = tile.warp_n / Mma::kN;
+    static_assert(tile.block_m % tile.warp_m == 0 && tile.block_n % tile.warp_n == 0);
     static_assert(tile.threads == kWarps * 32);
     static_assert(!Policy::kPromoted || tile.block_k <= kPromotedK);
     static_assert(!Policy::kBlockScales || tile.block_k == kScaleBlock);
