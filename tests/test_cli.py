@@ -276,6 +276,12 @@ def test_verify_of_nothing_is_no_success(capsys, monkeypatch):
     assert "nothing was measured" in output.out
 
 
+def test_verify_of_what_no_memory_holds_is_not_run(capsys):
+    status, output = run(capsys, "verify", "--k", str(2**52), "--modes", "fp32")
+    assert status == 1
+    assert "not run: fp32: an operand has more than 2^52 elements" in output.out
+
+
 def test_verify_tells_why_a_place_is_empty(capsys):
     modes = "fp32,fp16-sum-fp16"
     status, output = run(capsys, "verify", "--k", "16,66000", "--m", "4", "--modes", modes)
@@ -378,6 +384,11 @@ def test_verify_holds_a_peer_against_the_product_of_its_own_operands(capsys, tmp
     ("arguments", "named"),
     [
         (["demo", "--size", "0"], "--size 0"),
+        (["demo", "--size", "99999999999999"], "--size 99999999999999: expected 1 to 67108864"),
+        (["bench", "--sizes", "8:99999999999:1"], "--sizes 8:99999999999:1: more than 10,000"),
+        (["bench", "--sizes", "9" * 20], f"--sizes {'9' * 20}: sizes are up to 2^52"),
+        (["bench", "--m", "1:999", "--n", "1:999", "--k", "1"], "--k: 998,001 products"),
+        (["verify", "--n", "9" * 20], f"--n {'9' * 20}: expected 1 to 2^52"),
         (["demo", "--device", "gpu"], "--device gpu"),
         (["demo", "--device", "cuda:99"], "--device cuda:99"),
         (["verify", "--modes", "fp33"], "--modes fp33"),

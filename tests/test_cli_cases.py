@@ -285,9 +285,24 @@ def test_sizes_are_lists_and_ranges():
     assert parse_sizes("256,512", "--m") == [256, 512]
     assert parse_sizes("1:9:4", "--m") == [1, 5, 9]
     assert parse_sizes("8,1:3", "--m") == [8, 1, 2, 3]
-    for wrong in ("", "0", "-1", "a", "4:1", "1:4:0", "1:2:3:4"):
+    for wrong in ("", "0", "-1", "a", "4:1", "1:4:0", "1:2:3:4", "1:99999999999", f"{2**52 + 1}"):
         with pytest.raises(UsageError, match="--m"):
             parse_sizes(wrong, "--m")
+
+
+@pytest.mark.parametrize("field", ["shapes = [[1, 1, {0}]]", "sizes = [1]\npadding = {0}"])
+def test_sizes_of_a_suite_have_an_end(tmp_path, field):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'[[groups]]\ntitle = "x"\n{field.format(10**400)}\n')
+    with pytest.raises(UsageError, match=r"'x': sizes, .* are up to 2\^52"):
+        load_suite(str(file))
+
+
+def test_what_no_memory_holds_is_not_run():
+    """Beyond the limits of NumPy, which tells of them by ValueErrors, as well as within."""
+    for size in (2**52, 60_000_000):
+        row = measure(Pool(NumpyBackend()), Case(size, size, size), 0.01)
+        assert "2^52" in row["not_run"] or "allocate" in row["not_run"]
 
 
 def test_lists_in_a_suite_stand_for_each_of_their_values(tmp_path):

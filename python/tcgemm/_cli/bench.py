@@ -40,6 +40,7 @@ from tcgemm._cli.report import (
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 _CPU_RATE = 5e10  # operations a second of a thread, about, in float32
 _LONG_MINUTES = 10
+_MOST_SHAPES = 100_000
 # What is shown of a row that ran.
 _SHOWN = {"kernel", "ours", "peers", "peers_refused", "error_over_bound", "kept"}
 
@@ -217,6 +218,9 @@ def _shapes(arguments: argparse.Namespace) -> list[tuple[int, int, int]]:
             raise UsageError("--m, --n and --k: give all three, or --sizes for square products")
         rows = parse_sizes(arguments.m, "--m")
         columns, lengths = parse_sizes(arguments.n, "--n"), parse_sizes(arguments.k, "--k")
+        count = len(rows) * len(columns) * len(lengths)
+        if count > _MOST_SHAPES:
+            raise UsageError(f"--m, --n and --k: {count:,} products; give fewer sizes")
         shapes += itertools.product(rows, columns, lengths)
     if not shapes:
         raise UsageError("bench: give --suite, --sizes, or --m, --n and --k (see bench --help)")

@@ -18,6 +18,10 @@ _MEMORY_BOUND = 64
 _LAUNCH_BOUND = 4 << 20  # bytes: with less, the launch is what takes the time
 
 LAYOUTS = ("nn", "nt", "tn", "tt")
+# Of a matrix, as the library takes them; the limits of frameworks, of which each tells in another
+# way, are beyond.
+MOST_ELEMENTS = 1 << 52
+_MOST_SIZES = 10_000  # of an option: a range of more is a slip
 
 
 @dataclass(frozen=True)
@@ -108,24 +112,38 @@ class Case:
         return {key: value for key, value in asdict(self).items() if value}
 
 
+def refuse_too_large(m: int, n: int, k: int, batch: int = 1) -> None:
+    """MemoryError, as for what does not fit, where an operand is beyond what anyone can make."""
+    if batch * max(m * n, m * k, k * n) > MOST_ELEMENTS:
+        raise MemoryError("an operand has more than 2^52 elements")
+
+
 def parse_sizes(text: str, option: str) -> list[int]:
     """ "256,512" or "a:b:step" (b included), or a mix of both. UsageError names the option."""
     sizes: list[int] = []
+    many = f"{option} {text}: more than {_MOST_SIZES:,} sizes; give fewer, or a larger step"
     for part in text.split(","):
         try:
             numbers = [int(number) for number in part.split(":")]
         except ValueError:
             numbers = []
+        if any(number > MOST_ELEMENTS for number in numbers):
+            raise UsageError(f"{option} {text}: sizes are up to 2^52")
         if len(numbers) == 1 and numbers[0] > 0:
             sizes.append(numbers[0])
         elif len(numbers) in (2, 3) and 0 < numbers[0] <= numbers[1] and numbers[-1] > 0:
             step = numbers[2] if len(numbers) == 3 else 1
-            sizes.extend(range(numbers[0], numbers[1] + 1, step))
+            span = range(numbers[0], numbers[1] + 1, step)
+            if len(span) > _MOST_SIZES:
+                raise UsageError(many)
+            sizes.extend(span)
         else:
             raise UsageError(
                 f"{option} {text}: expected positive whole numbers, as 256,512 or as"
                 " first:last:step"
             )
+    if len(sizes) > _MOST_SIZES:
+        raise UsageError(many)
     return sizes
 
 
@@ -265,6 +283,8 @@ def _check(case: Case) -> None:
             raise ValueError(f"group {case.group!r}: {field} {value!r} is not in {values}")
     if min(case.m, case.n, case.k, case.batch) < 1 or min(case.padding, case.offset) < 0:
         raise ValueError(f"group {case.group!r}: sizes and batch start at 1, padding at 0")
+    if max(case.m, case.n, case.k, case.batch, case.padding, case.offset) > MOST_ELEMENTS:
+        raise ValueError(f"group {case.group!r}: sizes, batch, padding and offset are up to 2^52")
     if case.scales and not (case.mode.is_fp8 and case.batch == 1):
         raise ValueError(f"group {case.group!r}: scales are for single products of FP8")
     if case.against is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ import tcgemm
 from tcgemm._cli import accuracy, machine, timing
 from tcgemm._cli.accuracy import Accuracy
 from tcgemm._cli.backends import Backend, NumpyBackend, choose, compute_capability, gpu_of
+from tcgemm._cli.cases import MOST_ELEMENTS
 from tcgemm._cli.modes import MODES, Mode, bounds
 from tcgemm._cli.report import (
     BAD,
@@ -27,6 +29,7 @@ from tcgemm._cli.report import (
 _CPU_LADDER = (256, 512, 1024, 2048)  # NumPy operands take longer to make than to multiply
 _GPU_LADDER = (*_CPU_LADDER, 4096, 8192)
 _ODD = (1023, 1027, 1025)  # m, n, k
+_LARGEST_SIZE = math.isqrt(MOST_ELEMENTS)  # memory is where it ends
 _CPU_SECONDS, _GPU_SECONDS = 0.5, 0.05  # for one product, at most
 _CPU_ORACLE_OPERATIONS, _GPU_ORACLE_OPERATIONS = 4e9, 3e11  # in FP64, about 0.1 s
 
@@ -53,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.size is not None and arguments.size < 1:
-        raise UsageError(f"--size {arguments.size}: expected 1 or more")
+    if arguments.size is not None and not 1 <= arguments.size <= _LARGEST_SIZE:
+        raise UsageError(f"--size {arguments.size}: expected 1 to {_LARGEST_SIZE}")
     chosen = choose(arguments.framework, arguments.device)
     backends = [chosen]
     if chosen.on_gpu and arguments.framework is None:

@@ -12,7 +12,7 @@ from typing import Any
 import tcgemm
 from tcgemm._cli import accuracy, timing
 from tcgemm._cli.backends import Work, compute_capability
-from tcgemm._cli.cases import Case
+from tcgemm._cli.cases import Case, refuse_too_large
 from tcgemm._cli.modes import bounds
 from tcgemm._cli.operands import Operands, Pool, count_sets
 from tcgemm._cli.peers import REFUSALS, Peer, library, peers
@@ -64,12 +64,14 @@ def measure(pool: Pool, case: Case, seconds: float, with_peers: bool = True) -> 
             raise tcgemm.UnsupportedError(backend.missing(case.dtype))
         if case.family not in (None, *(kernel["family"] for kernel in tcgemm.kernels())):
             raise tcgemm.NoKernelError(f"family {case.family} is not in this build")
+        refuse_too_large(case.m, case.n, case.k, case.batch)
         with forced_family(case.family):
             row.update(_measure_gemm(pool, case, seconds, with_peers))
     except _NOT_HERE as error:
         row["not_run"] = str(error)
-    except RuntimeError as error:  # PyTorch's out of memory is one of these
-        if "out of memory" not in str(error).lower():
+    except RuntimeError as error:  # PyTorch's out of memory is one of these, on CPUs as well
+        said = str(error).lower()
+        if "out of memory" not in said and "can't allocate memory" not in said:
             raise
         row["not_run"] = str(error).splitlines()[0]
     return row

@@ -13,7 +13,13 @@ import tcgemm
 from tcgemm._cli import accuracy, machine
 from tcgemm._cli.backends import Backend, choose, compute_capability, gpu_of
 from tcgemm._cli.bench_report import where
-from tcgemm._cli.cases import Case, parse_names, parse_sizes
+from tcgemm._cli.cases import (
+    MOST_ELEMENTS,
+    Case,
+    parse_names,
+    parse_sizes,
+    refuse_too_large,
+)
 from tcgemm._cli.measure import finite, forced_family
 from tcgemm._cli.modes import MODES, Mode, bounds, verified
 from tcgemm._cli.peers import multiply
@@ -72,8 +78,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.m < 1 or arguments.n < 1:
-        raise UsageError(f"--m {arguments.m} --n {arguments.n}: expected 1 or more")
+    for option in ("m", "n"):
+        if not 1 <= getattr(arguments, option) <= MOST_ELEMENTS:
+            raise UsageError(f"--{option} {getattr(arguments, option)}: expected 1 to 2^52")
     if arguments.plot:
         from tcgemm._cli.plot import check_can_plot
 
@@ -186,6 +193,7 @@ def _compare(
     if not backend.has_dtype(mode.dtype):
         raise tcgemm.UnsupportedError(backend.missing(mode.dtype))
     m, n = shape
+    refuse_too_large(m, n, k)
     rng = np.random.default_rng(k)
     a = backend.array(_draw(rng, data, (m, k), mode), mode.dtype)
     b = backend.array(_draw(rng, data, (k, n), mode), mode.dtype)
