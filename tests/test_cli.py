@@ -407,6 +407,26 @@ def test_wrong_arguments_are_named(capsys, arguments, named):
     assert "Traceback" not in output.err
 
 
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        (["bench", "--sizes", "16"], ["json", "plot", "layout", "dtype", "families", "m"]),
+        (["bench"], ["sizes", "suite", "from-json"]),
+        (["verify", "--k", "16"], ["json", "plot", "modes", "families", "from-json", "device"]),
+        (["demo", "--size", "16"], ["device"]),
+    ],
+    ids=lambda x: " ".join(x),
+)
+def test_an_empty_option_is_not_one_that_was_left_out(capsys, monkeypatch, command, options):
+    monkeypatch.setattr(tcgemm, "plan", None)  # nothing is multiplied
+    for option in options:
+        status, output = run(capsys, *command, f"--{option}", "")
+        assert (status, output.out) == (2, "")
+        assert output.err == (
+            f'tcgemm: error: --{option} "": it is empty; give it a value, or leave it out\n'
+        )
+
+
 @pytest.mark.parametrize("device", ["foo", "cuda:99", "cuda:01"])
 def test_a_wrong_environment_is_named(capsys, monkeypatch, device):
     monkeypatch.setenv("TCGEMM_DEVICE", device)

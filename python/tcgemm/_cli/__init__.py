@@ -54,6 +54,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return 0
     module, _ = _COMMANDS[parsed.command]
     try:
+        report.refuse_empty(parsed)
         status = module.run(parsed)
         sys.stdout.flush()
         return int(status)

@@ -52,6 +52,17 @@ def note(text: str, end: str = "\n") -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+def refuse_empty(arguments: argparse.Namespace) -> None:
+    """An option that is there and empty, as by a variable of the shell without a value, is a slip.
+
+    Commands ask whether an option was given by whether it says something.
+    """
+    for name, value in vars(arguments).items():
+        if value == "":
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f'{option} "": it is empty; give it a value, or leave it out')
+
+
 def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None:
     """What says how to measure has no part in results that are there; `others` have."""
     for name, default in vars(arguments.parser.parse_args([])).items():
