@@ -325,6 +325,24 @@ def test_forcing_what_is_not_there_is_an_error(variable, monkeypatch):
         tcgemm.matmul(A, B)
 
 
+@pytest.mark.parametrize("variable", ["FORCE_FAMILY", "FORCE_KERNEL", "HOST_ISA", "NUM_THREADS"])
+def test_a_wrong_environment_is_an_error_of_every_call(variable, monkeypatch):
+    """Also of one that has nothing to multiply, and would not ask."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    empty = A[:0]
+    before = tcgemm.plan(empty, B)
+    monkeypatch.setenv(f"TCGEMM_{variable}", "0")
+    for call in (tcgemm.matmul, tcgemm.gemm, tcgemm.plan, tcgemm.explain):
+        for a in (A, empty):
+            with pytest.raises(tcgemm.InvalidArgument, match=f"TCGEMM_{variable}.*0"):
+                call(a, B)
+    if variable in ("HOST_ISA", "NUM_THREADS"):  # a plan keeps its kernel
+        with pytest.raises(tcgemm.InvalidArgument, match=f"TCGEMM_{variable}.*0"):
+            before.execute()
+    monkeypatch.setenv(f"TCGEMM_{variable}", "")
+    assert before.execute().shape == tcgemm.matmul(empty, B).shape == (0, B.shape[1])
+
+
 @pytest.mark.parametrize(
     "variable",
     ["DEVICE", "FORCE_FAMILY", "FORCE_KERNEL", "HOST_ISA", "NUM_THREADS"],

@@ -92,7 +92,7 @@ TCGEMM_API std::shared_ptr<const Plan> cached_plan(const GemmProblem& problem, D
 TCGEMM_API void clear_plan_cache();
 // While this stays the same, cached_plan() gives an equal problem an equal plan: it changes with
 // TCGEMM_FORCE_FAMILY, TCGEMM_FORCE_KERNEL and clear_plan_cache(). Throws as Plan's constructor
-// does for those variables.
+// does for wrong values of environment variables.
 TCGEMM_API std::uint64_t plan_cache_epoch();
 
 // D = alpha * A B + beta * C through a cached plan and a workspace out of the library's pool.

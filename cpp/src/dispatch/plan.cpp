@@ -11,6 +11,7 @@
 #include "core/math.hpp"
 #include "dispatch/pack_step.hpp"
 #include "dispatch/select.hpp"
+#include "kernels/host/gemm.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
 #include "problem/scales.hpp"
@@ -341,7 +342,10 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
                void* workspace, std::size_t workspace_bytes) const {
     const Impl& plan = *impl_;
     check_scalars(scalars);
-    if (plan.valid.empty()) return;
+    if (plan.valid.empty()) {
+        if (plan.device.is_cpu()) host::check_run_variables();  // as where there are elements
+        return;
+    }
     const DefaultFloatingPoint environment;  // alpha and beta are rounded here
     GemmPointers p = pointers;
     if (plan.valid.transposed()) {

@@ -11,6 +11,7 @@
 
 #include "core/floating_point.hpp"
 #include "kernels/halves.hpp"
+#include "kernels/host/gemm.hpp"
 #include "kernels/operand_form.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
@@ -234,15 +235,20 @@ std::optional<Choice> find(const ValidProblem& problem, const DeviceProperties& 
 
 const Forced& forced_by_environment() {
     static const Forced& nothing = *new Forced;  // nothing here is destroyed: see plan_cache.cpp
-    // Every call asks: one walk over the environment finds both.
-    constexpr std::string_view kPrefix = "TCGEMM_FORCE_", kFamily = "FAMILY=", kKernel = "KERNEL=";
+    // Every call asks: one walk over the environment finds all.
+    constexpr std::string_view kOurs = "TCGEMM_", kForce = "FORCE_";
+    constexpr std::string_view kFamily = "FAMILY=", kKernel = "KERNEL=";
+    constexpr std::string_view kThreads = "NUM_THREADS=", kIsa = "HOST_ISA=";
     std::string_view family, kernel, unknown;
+    bool has_run_variable = false;
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
         const char* const text = *variable;
-        if (text[0] != kPrefix[0] || std::strncmp(text, kPrefix.data(), kPrefix.size()) != 0) {
-            continue;
-        }
-        const std::string_view rest = text + kPrefix.size();
+        if (text[0] != kOurs[0] || std::strncmp(text, kOurs.data(), kOurs.size()) != 0) continue;
+        std::string_view rest = text + kOurs.size();
+        has_run_variable |=
+            rest.substr(0, kThreads.size()) == kThreads || rest.substr(0, kIsa.size()) == kIsa;
+        if (rest.substr(0, kForce.size()) != kForce) continue;
+        rest.remove_prefix(kForce.size());
         if (rest.substr(0, kFamily.size()) == kFamily) {
             family = rest.substr(kFamily.size());
         } else if (rest.substr(0, kKernel.size()) == kKernel) {
@@ -252,10 +258,11 @@ const Forced& forced_by_environment() {
         }
     }
     if (!unknown.empty()) {
-        throw InvalidArgument(std::string(kPrefix) + std::string(unknown) +
+        throw InvalidArgument("TCGEMM_FORCE_" + std::string(unknown) +
                               " is set, but there are only TCGEMM_FORCE_FAMILY and "
                               "TCGEMM_FORCE_KERNEL; unset it, or spell it as one of them");
     }
+    if (has_run_variable) host::check_run_variables();
     if (family.empty() && kernel.empty()) return nothing;
 
     static std::mutex& mutex = *new std::mutex;

@@ -15,7 +15,8 @@ struct Forced {
     std::uint32_t serial = 0;  // of this pair of values among all that there were
 };
 // The same object for the same values, so that its address may stand for them. Throws
-// InvalidArgument for a name that this build does not have.
+// InvalidArgument for a name that this build does not have, and for wrong values of the variables
+// that only a product on the CPU asks for, so that a call which needs none tells of them as well.
 const Forced& forced_by_environment();
 
 struct Choice {

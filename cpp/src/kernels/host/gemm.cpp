@@ -307,4 +307,9 @@ const InstructionSet& chosen_instruction_set() {
                           "); unset it for the fastest");
 }
 
+void check_run_variables() {
+    chosen_instruction_set();
+    usable_threads(1);
+}
+
 }  // namespace tcgemm::host

@@ -12,6 +12,8 @@ namespace tcgemm::host {
 const std::vector<const InstructionSet*>& usable_instruction_sets();
 // The fastest, or the one that TCGEMM_HOST_ISA names. Throws InvalidArgument for another name.
 const InstructionSet& chosen_instruction_set();
+// Throws InvalidArgument for a wrong TCGEMM_HOST_ISA or TCGEMM_NUM_THREADS.
+void check_run_variables();
 
 // How many threads shorten the product, however many there are.
 int worthwhile_threads(const GemmArgs& args);
