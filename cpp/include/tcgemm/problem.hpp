@@ -50,7 +50,10 @@ struct GemmProblem {
     int batch_rank = 0;  // 0: one product
     BatchDims batch_shape{};
     Operand a, b, d;
-    Operand c;  // same dtype as D, also where beta = 0 and it is not read: without a C, D's
+    // Same dtype as D, also where beta = 0 and it is not read: without a C, D's. One number for
+    // each column (a bias of N numbers, with beta = 1) is a C with row_stride 0, one for each row a
+    // C with col_stride 0.
+    Operand c;
     Precision precision = Precision::automatic;
     Accumulate accumulate = Accumulate::automatic;
     Determinism determinism = Determinism::run_to_run;
