@@ -72,6 +72,17 @@ def test_subnormal_data_show_a_flush_to_zero():
     assert oracle.judge(mode, flushed, want, alpha=1.0, k=16, gate=False).of_hard > 1
 
 
+def test_beta_multiplies_what_rounding_a_subnormal_c_loses():
+    """A C of float64 that FP32, in which it is added, rounds to 0."""
+    mode, beta = MODES["fp32"], 2.0**20
+    a, b, c = np.zeros((1, 1), "f4"), np.zeros((1, 1), "f4"), np.array([[2.0**-150]])
+    want = oracle.exact(mode, a, b, c, 1.0, beta)
+    assert want.c == 2.0**-130
+    lost = np.zeros((1, 1))
+    assert 0.9 < oracle.judge(mode, lost, want, alpha=1.0, k=1, gate=False).of_hard <= 1
+    assert oracle.judge(mode, -want.c, want, alpha=1.0, k=1, gate=False).of_hard > 1
+
+
 def test_rounding_is_to_nearest_even_in_one_step():
     # Halfway between two bfloat16 numbers but for a bit that float32 can't hold.
     tie = 1 + 2.0**-8

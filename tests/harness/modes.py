@@ -3,7 +3,7 @@
 The bounds are the accuracy contract: for alpha A B + beta C0 with result C^ and exact result C,
 
     |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|
-                + (|alpha| (K + 1) + 2) s_acc + s_out                  componentwise,
+                + (|alpha| (K + 1) + |beta| + 2) s_acc + s_out         componentwise,
 
 with 3 u_acc more in c where alpha is not 1 or C0 is added, and s half the smallest subnormal.
 `hard` is the c that never fails while no sum overflows; `gate` is the regression limit on positive

@@ -19,7 +19,8 @@ class Exact:
 
     c: Array
     product_abs: Array  # |A||B|
-    c0: Array | float
+    c0: Array | float  # beta C0
+    beta: float = 0.0  # as it is held; 0 where C0 is not read
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,10 @@ def exact(mode: Mode, a: Array, b: Array, c0: Array | None, alpha: float, beta: 
     if mode.compute == "float64":
         a_wide, b_wide = a_wide.astype(_LONG), b_wide.astype(_LONG)
     start: Array | float = 0.0
+    if c0 is None:
+        beta = 0.0
     with np.errstate(all="ignore"):
-        if beta != 0.0 and c0 is not None:  # beta = 0: C0 is not read
+        if c0 is not None and beta != 0.0:  # beta = 0: C0 is not read
             start = beta * wide(c0).astype(a_wide.dtype)
         if alpha == 0.0 or a.shape[-1] == 0:  # A and B are not read
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -57,13 +60,15 @@ def exact(mode: Mode, a: Array, b: Array, c0: Array | None, alpha: float, beta: 
         else:
             product = alpha * (a_wide @ b_wide)
             product_abs = np.abs(a_wide) @ np.abs(b_wide)
-        return Exact(product + start, product_abs, start)
+        return Exact(product + start, product_abs, start, beta)
 
 
 def _limit(want: Exact, mode: Mode, c: float, alpha: float, k: int, out: str) -> Array:
     accumulator, target = FORMATS[mode.accumulator], FORMATS[out]
-    # Roundings in the subnormal range have an absolute error, half the least number each.
-    underflow = 0.5 * (abs(held(alpha, mode)) * (k + 1) + 2) * accumulator.smallest
+    # Roundings in the subnormal range have an absolute error, half the least number each: beta
+    # multiplies that of C0, which is rounded to the accumulator's format.
+    roundings = abs(held(alpha, mode)) * (k + 1) + abs(want.beta) + 2
+    underflow = 0.5 * roundings * accumulator.smallest
     if alpha != 1 or np.any(want.c0 != 0):  # alpha, its product, the addition of C
         c += 3 * min(accumulator.unit_roundoff, U32)
     return (
