@@ -197,8 +197,6 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
     const int tile_b = tile_a + layout.aligned_a.bytes();
     const int strip_place = tile_a + warp * layout.strip_bytes;
 
-    device::wait_for_predecessor();
-    if (!halves::wanted(args.run_if)) return;
     const auto count = static_cast<unsigned>(params.tiles.count());
     const auto place_of = [&](unsigned tile) {
         return Place(params.tiles.tile(tile), args, params.split);
@@ -267,7 +265,9 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
         }
     };
     unsigned tile = blockIdx.x;
-    begin_tile(tile);
+    begin_tile(tile);  // while the predecessor still runs
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
     bring_step();
 #pragma unroll 1
     while (true) {

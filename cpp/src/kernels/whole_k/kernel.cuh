@@ -41,36 +41,37 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
     extern __shared__ __align__(16) unsigned char shared[];
     const GemmArgs& args = params.args;
     const int k = static_cast<int>(args.k);
-
-    device::wait_for_predecessor();
-    if (!halves::wanted(args.run_if)) return;
     const auto count = static_cast<unsigned>(params.tiles.count());
     int coming = 0, here = params.stage_bytes;  // in shared memory
-    Place place;
+    Place place, next;
+    const Element *from_a, *from_b;  // of the next tile
+    const auto find_next = [&](unsigned tile) {
+        const device::Tile its = params.tiles.tile(tile);
+        next = Place(its, args, KRange{});
+        if constexpr (Math::kShape.lanes_have_rows) {
+            next.m = static_cast<std::int64_t>(its.m) * params.rows;
+            next.rows = static_cast<int>(min(args.m - next.m, std::int64_t{params.rows}));
+        }
+        from_a = static_cast<const Element*>(args.a.data) +
+                 batch_offset(args.batch, args.a.batch_stride, next.batch) +
+                 next.m * args.a.row_stride;
+        from_b = static_cast<const Element*>(args.b.data) +
+                 batch_offset(args.batch, args.b.batch_stride, next.batch) +
+                 next.n * args.b.col_stride;
+    };
+    find_next(blockIdx.x);  // a block has one at least; found while the predecessor still runs
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
     Image a, b;
 #pragma unroll 1
     for (unsigned tile = blockIdx.x;; tile += gridDim.x) {
         // 1. The next tile's A and B are on their way, ...
-        Place next;
         Image next_a, next_b;
         if (tile < count) {
-            const device::Tile its = params.tiles.tile(tile);
-            next = Place(its, args, KRange{});
-            if constexpr (Math::kShape.lanes_have_rows) {
-                next.m = static_cast<std::int64_t>(its.m) * params.rows;
-                next.rows = static_cast<int>(min(args.m - next.m, std::int64_t{params.rows}));
-            }
-            next_a = bring_image<32, Math::kShape.lanes_have_rows>(
-                params.a, shared,
-                static_cast<const Element*>(args.a.data) +
-                    batch_offset(args.batch, args.a.batch_stride, next.batch) +
-                    next.m * args.a.row_stride,
-                next.rows, k, coming);
-            next_b = bring_image<32>(params.b, shared,
-                                     static_cast<const Element*>(args.b.data) +
-                                         batch_offset(args.batch, args.b.batch_stride, next.batch) +
-                                         next.n * args.b.col_stride,
-                                     next.cols, k, coming + params.a.bytes());
+            next_a = bring_image<32, Math::kShape.lanes_have_rows>(params.a, shared, from_a,
+                                                                   next.rows, k, coming);
+            next_b =
+                bring_image<32>(params.b, shared, from_b, next.cols, k, coming + params.a.bytes());
         } else {
             device::release_successor();
         }
@@ -104,6 +105,7 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         a = next_a, b = next_b;
         here = coming;
         coming = params.stage_bytes - coming;
+        if (tile + gridDim.x < count) find_next(tile + gridDim.x);
     }
 }
 
