@@ -146,9 +146,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     const Place place(tiles.tile(tile), args, split);
     const std::int64_t k0 = place.part * split.k_per_split;
     const int k = static_cast<int>(min(split.k_per_split, args.k - k0));
-    device::wait_for_predecessor();
-    if (!halves::wanted(args.run_if)) return;
-
+    // What a thread reads is found while the predecessor still runs.
     B b(static_cast<const Element*>(args.b.data) +
             batch_offset(args.batch, args.b.batch_stride, place.batch) +
             place.n * args.b.col_stride + k0 * args.b.row_stride,
@@ -174,6 +172,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     static_assert(Policy::kBlockK % kPairK == 0, "a block has whole pairs of sets");
     typename B::Set set[2];
     Acc acc[kRows * kCols] = {};
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
     b.load(set[0]);
     load_a(k);
     shared.a[0].put(thread, column);
