@@ -22,7 +22,7 @@ struct FewRowsCost {
 };
 
 // Fitted to an H200 with 120 shapes of 1 to 16 rows in four dtypes, two layouts and all splits.
-inline constexpr double kFewRowsLaunchUs = 1.2;
+inline constexpr double kFewRowsLaunchUs = 1.03;
 inline constexpr double kLeastStep = 0.7;  // of K, however short it is
 inline constexpr double kLeastStepUs = 0.75;
 inline constexpr double kAlone = 1.2;     // of a step, by itself on its SM, where others are idle

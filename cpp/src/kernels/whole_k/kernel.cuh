@@ -68,6 +68,7 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         // 1. The next tile's A and B are on their way, ...
         Image next_a, next_b;
         if (tile < count) {
+            if (tile != blockIdx.x) find_next(tile);
             next_a = bring_image<32, Math::kShape.lanes_have_rows>(params.a, shared, from_a,
                                                                    next.rows, k, coming);
             next_b =
@@ -105,7 +106,6 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
         a = next_a, b = next_b;
         here = coming;
         coming = params.stage_bytes - coming;
-        if (tile + gridDim.x < count) find_next(tile + gridDim.x);
     }
 }
 

@@ -208,7 +208,7 @@ inline double flop_cycles(const Shape& kernel, double flop, const ValidProblem& 
 
 // Fitted to 1,500 times of 12 kernels and 600 products, most of them random, on an H100. Cycles of
 // an SM, for each tile: in any case, a vector of each lane, and a store of D.
-inline constexpr double kLaunchUs = 1.9;
+inline constexpr double kLaunchUs = 1.7;
 inline constexpr double kTileCycles = 113, kVectorCycles = 31, kStoreCycles = 12.5;
 // So many warps keep an SM busy, of as many as it holds; and of those that there are.
 inline constexpr double kBusyWarps = 9.7, kLoneWarps = 6.4;
@@ -245,7 +245,7 @@ inline double squares_us(const Shape& kernel, const ValidProblem& problem,
 // Where lanes have rows. Fitted to 822 times of products of five dtypes, 700 of them random, and to
 // batches of 8 x 8 x 8, on an H200, 16 % off (rms). Cycles of an SM, for each tile: in any case; a
 // vector of each lane, of lines that are not merged; a row of each lane by up to four columns.
-inline constexpr double kRowsLaunchUs = 2.3;
+inline constexpr double kRowsLaunchUs = 2.05;
 inline constexpr double kRowsTileCycles = 76, kRowsVectorCycles = 9.3, kRowsStoreCycles = 28.6;
 // For each k: one column of B, or four; a value of A that a lane reads for these.
 inline constexpr double kColumnCycles = 3.8, kColumnsCycles = 8.6, kValueCycles = 0.2;
