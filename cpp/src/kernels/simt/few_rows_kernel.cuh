@@ -181,8 +181,6 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     int stage = 0;
 #pragma unroll 1
     for (int k_left = k; k_left > 0; k_left -= Policy::kBlockK, stage ^= 1) {
-        // The successor finds its own first loads meanwhile.
-        if (k_left <= Policy::kBlockK) device::release_successor();
         load_a(k_left - Policy::kBlockK);
 #pragma unroll 1
         for (int pair = 0; pair < Policy::kBlockK; pair += kPairK) {
@@ -209,6 +207,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         __syncthreads();
     }
 
+    device::release_successor();
     // Computed again: kept, it would cost registers in the main loop.
     asm volatile("" : "+l"(tile));
     const Place to(tiles.tile(tile), args, split);
