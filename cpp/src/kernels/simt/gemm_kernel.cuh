@@ -224,28 +224,30 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     constexpr bool kPromotes = Numbers::kAccumulate == Accumulate::promoted;
     constexpr int kPromotedTiles = kPromotedK / Policy::kBlockK;
     __shared__ FeedTiles<Policy> shared;
+    // Lets nobody in before its end: blocks of a successor would crowd on the SMs that have room.
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
+
     for (std::int64_t index = blockIdx.x; index < work.tiles.count(); index += gridDim.x) {
         const Place<Policy> place(work.tiles.tile(index), args, work.split);
         const std::int64_t row0 = place.m, col0 = place.n, batch = place.batch;
         const std::int64_t k0 = place.part * work.split.k_per_split;
         const std::int64_t k = min(work.split.k_per_split, args.k - k0);
 
-        const Element* const a = static_cast<const Element*>(args.a.data) +
-                                 batch_offset(args.batch, args.a.batch_stride, batch) +
-                                 row0 * work.a.outer_stride + k0 * work.a.k_stride;
-        const Element* const b = static_cast<const Element*>(args.b.data) +
-                                 batch_offset(args.batch, args.b.batch_stride, batch) +
-                                 col0 * work.b.outer_stride + k0 * work.b.k_stride;
-        // The first tile is found while the predecessor still runs. Lets nobody in before its end:
-        // blocks of a successor would crowd on the SMs that have room.
-        if (index == blockIdx.x) {
-            device::wait_for_predecessor();
-            if (!halves::wanted(args.run_if)) return;
-        }
-
         // Main loop. Loads past the end read nothing.
         ThreadTile<Policy> tile, promoted;
-        Feed feed(shared, {work.a, a, args.m - row0}, {work.b, b, args.n - col0}, k);
+        Feed feed(shared,
+                  {work.a,
+                   static_cast<const Element*>(args.a.data) +
+                       batch_offset(args.batch, args.a.batch_stride, batch) +
+                       row0 * work.a.outer_stride + k0 * work.a.k_stride,
+                   args.m - row0},
+                  {work.b,
+                   static_cast<const Element*>(args.b.data) +
+                       batch_offset(args.batch, args.b.batch_stride, batch) +
+                       col0 * work.b.outer_stride + k0 * work.b.k_stride,
+                   args.n - col0},
+                  k);
         std::int64_t tiles = (k + Policy::kBlockK - 1) / Policy::kBlockK;
         int unpromoted = 0;  // k-tiles that `tile` holds
         [[maybe_unused]] std::int64_t k_block = k0 / kPromotedK;
