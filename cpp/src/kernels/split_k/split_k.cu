@@ -20,16 +20,16 @@ template <class Part, class Epilogue>
 __global__ void __launch_bounds__(kThreads)
     reduce_kernel(const GemmArgs args, const __grid_constant__ Epilogue epilogue,
                   const Partials partials, const int split_k) {
+    device::wait_for_predecessor();
+    if (!halves::wanted(args.run_if)) return;
     using Sum = std::conditional_t<std::is_integral_v<Part>, std::uint32_t, Part>;
     const std::int64_t stride = partials.d_stride;  // from one part to the next
     const std::int64_t chunks = stride / kVector;
     const std::int64_t row_chunks = partials.ld / kVector;
     const std::int64_t threads = std::int64_t{gridDim.x} * kThreads;
-    std::int64_t chunk = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    std::int64_t row = chunk / row_chunks;  // found while the parts are still computed
-    device::wait_for_predecessor();
-    if (!halves::wanted(args.run_if)) return;
-    for (; chunk < chunks; chunk += threads, row = chunk / row_chunks) {
+    for (std::int64_t chunk = std::int64_t{blockIdx.x} * kThreads + threadIdx.x; chunk < chunks;
+         chunk += threads) {
+        const std::int64_t row = chunk / row_chunks;
         const std::int64_t col = (chunk - row * row_chunks) * kVector;
         const auto count = static_cast<int>(min(args.n - col, std::int64_t{kVector}));
         const auto* part = static_cast<const Part*>(args.workspace) + chunk * kVector;
