@@ -147,7 +147,7 @@ inline std::string rejects_strips_size(const ValidProblem& problem, const Device
 // Fitted to 340 times of 200 products, most of them random, on an H100. Cycles that the schedulers
 // of an SM give to a warp of a tile: in any case, for a vector of each lane, and for eight columns
 // of D. A warp's own take so many times as long.
-inline constexpr double kStripLaunchUs = 2.2;
+inline constexpr double kStripLaunchUs[2] = {1.95, 2.2};  // of one step of K, and of several
 inline constexpr double kStripCycles = 125, kStripVectorCycles = 50, kStripEightCycles = 27;
 inline constexpr double kStripLatency = 9.3;
 // Of several steps of K: what each further one takes of that, for it has no tile to find, and
@@ -207,7 +207,7 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
         const double busy_us = overlapped(issue_cycles, own_cycles) / clock_mhz(device);
         const double sums = 2.0 * sizeof(float) * static_cast<double>(m * n) *
                             static_cast<double>(problem.batch_count()) * parts;
-        return kStripLaunchUs + overlapped(busy_us, memory_us) +
+        return kStripLaunchUs[kAnyK] + overlapped(busy_us, memory_us) +
                (parts > 1 ? kStripReduceUs + sums / kReduceBytesPerUs : 0);
     };
     Schedule schedule = cheapest_split(problem, limits, cost_us);
