@@ -36,6 +36,9 @@ def open_streams() -> Iterator[None]:
     Python has None in their place, of which print() makes standard output. A file that is opened
     next would take the number of the closed one, and what C libraries write there.
     """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # kept: these three are never files
+        pass
+    os.close(descriptor)
     with ExitStack() as stack:
         if sys.stdout is None:
             stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
