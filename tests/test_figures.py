@@ -139,6 +139,37 @@ def test_the_readmes_table_is_of_the_result_files():
     figures.all_right()
 
 
+def test_what_is_said_of_random_products_is_of_the_result_files():
+    figures = Figures(PERFORMANCE)
+    said = re.search(
+        r"Half of them are at ([\d.]+) or more, one in ten at ([\d.]+) or less: (.+?)\. "
+        r"(\d+) of the (\d+) are lost, (\d+) of them by 5 %",
+        " ".join(figures.text.split()),
+    )
+    assert said, "performance.md does not say how fast random products are"
+    rows = sorted(rows_of("h200/random.json"), key=lambda row: row[1])
+    measured = [ratio for _, ratio in rows]
+    half, tenth, means, *counts = said.groups()
+    source = "h200/random.json"
+    figures.check("half of random", half, [measured[len(rows) // 2]], source)
+    figures.check("a tenth of random", tenth, [measured[len(rows) // 10]], source)
+    found = (
+        sum(ratio < 1 for ratio in measured),
+        len(measured),
+        sum(ratio <= 0.95 for ratio in measured),
+    )
+    for stated, count in zip(counts, found, strict=True):
+        figures.check("rows of random", stated, [count], source)
+    groups = {case["group"] for case, _ in rows}
+    for mean in means.split(", "):
+        name, stated = mean.removesuffix(" in the mean").rsplit(" ", 1)
+        groups.remove(name)
+        its = [ratio for case, ratio in rows if case["group"] == name]
+        figures.check(f"mean of random {name}", stated, [geometric_mean(its)], source)
+    assert not groups
+    figures.all_right()
+
+
 def test_the_readmes_sentences_are_of_the_result_files():
     figures = Figures(README)
     text = " ".join(figures.text.split())
@@ -171,8 +202,10 @@ def test_the_table_of_suites_is_of_the_result_files():
             ("h200", columns, cells),
             ("h100", ("mean", "least"), (h100_mean, h100_least)),
         ):
-            if not any(stated):
+            if gpu == "h100" and not any(stated):
                 continue  # not measured there
+            commit = json.loads((RESULTS / gpu / f"{suite}.json").read_text())["machine"]["commit"]
+            assert commit[:7] in figures.text, f"{PERFORMANCE.name} does not name {commit}: {suite}"
             measured = ratios(gpu, suite)
             values = {
                 "rows": len(measured),
