@@ -109,6 +109,17 @@ def test_a_closed_stream_takes_nothing_from_the_other(arguments, shown):
     assert run_by_shell(">&- 2>&-", *arguments).returncode == 0
 
 
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_no_file_takes_the_number_of_a_closed_stream(tmp_path, closed):
+    script = "import os, sys; from tcgemm._cli.report import open_streams\n"
+    script += "with open_streams():\n    file = open(sys.argv[1], 'w')\n"
+    script += "    os.write(1, b'from a C library'); file.write('{}'); file.close()"
+    path = tmp_path / "report.json"
+    line = f'exec "$0" -c "$1" "$2" {closed}'
+    assert subprocess.run(["sh", "-c", line, sys.executable, script, path]).returncode == 0
+    assert path.read_text() == "{}"
+
+
 def test_no_error_goes_where_results_do():
     for arguments in (["demo", "--size", "0"], ["bench", "--no-such-option"]):
         done = run_by_shell("2>&-", *arguments)
