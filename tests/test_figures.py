@@ -82,6 +82,14 @@ def ratios(gpu: str, suite: str) -> list[float]:
     return [ratio for _, ratio in rows_of(f"{gpu}/{suite}.json")]
 
 
+def counts_of(measured: Sequence[float]) -> dict[str, int]:
+    return {
+        "rows": len(measured),
+        "lost": sum(ratio < 1 for ratio in measured),
+        "by_5": sum(ratio <= 0.95 for ratio in measured),
+    }
+
+
 class Figures:
     """Compares numbers in a text, in as many digits as they have there."""
 
@@ -149,17 +157,13 @@ def test_what_is_said_of_random_products_is_of_the_result_files():
     assert said, "performance.md does not say how fast random products are"
     rows = sorted(rows_of("h200/random.json"), key=lambda row: row[1])
     measured = [ratio for _, ratio in rows]
-    half, tenth, means, *counts = said.groups()
+    half, tenth, means, lost, count, by_5 = said.groups()
     source = "h200/random.json"
     figures.check("half of random", half, [measured[len(rows) // 2]], source)
     figures.check("a tenth of random", tenth, [measured[len(rows) // 10]], source)
-    found = (
-        sum(ratio < 1 for ratio in measured),
-        len(measured),
-        sum(ratio <= 0.95 for ratio in measured),
-    )
-    for stated, count in zip(counts, found, strict=True):
-        figures.check("rows of random", stated, [count], source)
+    counts = counts_of(measured)
+    for name, stated in (("lost", lost), ("rows", count), ("by_5", by_5)):
+        figures.check(f"{name} of random", stated, [counts[name]], source)
     groups = {case["group"] for case, _ in rows}
     for mean in means.split(", "):
         name, stated = mean.removesuffix(" in the mean").rsplit(" ", 1)
@@ -181,12 +185,7 @@ def test_the_readmes_sentences_are_of_the_result_files():
     for suite, pattern in SENTENCES.items():
         stated = re.search(pattern, text)
         assert stated, f"README.md has no sentence like {pattern!r}"
-        measured = ratios("h200", suite)
-        counts = {
-            "rows": len(measured),
-            "lost": sum(ratio < 1 for ratio in measured),
-            "by_5": sum(ratio <= 0.95 for ratio in measured),
-        }
+        counts = counts_of(ratios("h200", suite))
         for name, number in stated.groupdict().items():
             what = f"{name} of {stated[0]!r}"
             figures.check(what, number, [counts[name]], f"h200/{suite}.json")
@@ -208,11 +207,10 @@ def test_the_table_of_suites_is_of_the_result_files():
             assert commit[:7] in figures.text, f"{PERFORMANCE.name} does not name {commit}: {suite}"
             measured = ratios(gpu, suite)
             values = {
-                "rows": len(measured),
+                **counts_of(measured),
                 "mean": geometric_mean(measured),
                 "least": min(measured),
                 "most": max(measured),
-                "lost": sum(ratio < 1 for ratio in measured),
             }
             for name, cell in zip(names, stated, strict=True):
                 if cell:
