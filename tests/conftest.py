@@ -31,10 +31,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     no_gpu = pytest.mark.skip(reason="no GPU on this machine")
+    one_gpu = pytest.mark.skip(reason="one GPU only")
     not_thorough = pytest.mark.skip(reason="only with --thorough")
     for item in items:
         if item.get_closest_marker("gpu") and not families.has_gpu():
             item.add_marker(no_gpu)
+        elif item.get_closest_marker("multi_gpu") and not families.has_several_gpus():
+            item.add_marker(one_gpu)
         if item.get_closest_marker("slow") and not config.getoption("--thorough"):
             item.add_marker(not_thorough)
 

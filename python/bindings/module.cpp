@@ -146,9 +146,9 @@ py::dict build_row() {
 
 void release_unused(std::optional<int> device) {
     about_to_use_cuda();
-    if (cuda_device_count() == 0 && !device) return;
     const ReleasedGil no_gil;
-    release_unused_memory(device.value_or(0));
+    if (device) return release_unused_memory(*device);
+    for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) release_unused_memory(ordinal);
 }
 
 constexpr const char* kPlanDoc =

@@ -186,7 +186,7 @@ def release_unused_memory(device: int | None = None) -> None:
     Parameters
     ----------
     device : int, optional
-        The GPU's number. None: GPU 0, if there is one; without a GPU nothing is kept.
+        The GPU's number. None: all GPUs; without one nothing is kept.
 
     Notes
     -----

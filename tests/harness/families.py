@@ -13,6 +13,10 @@ def has_gpu() -> bool:
     return cuda.device_count() > 0
 
 
+def has_several_gpus() -> bool:
+    return cuda.device_count() > 1
+
+
 def runs_on(architectures: str, capability: tuple[int, int]) -> bool:
     """Whether code for "70;75;90-virtual" runs on a device of that compute capability."""
     major, minor = capability

@@ -77,12 +77,12 @@ DeviceGuard::DeviceGuard(Device device) {
     if (device.is_cpu()) return;
     const int current = runtime::current_device();
     if (current == device.ordinal) return;
-    runtime::set_device(device.ordinal);
+    runtime::enter_device(device.ordinal);
     previous_ = current;
 }
 
 DeviceGuard::~DeviceGuard() {
-    if (previous_ >= 0) runtime::set_device_noexcept(previous_);
+    if (previous_ >= 0) runtime::leave_device(previous_);
 }
 
 }  // namespace tcgemm

@@ -19,8 +19,11 @@ DeviceProperties device_properties(int device);
 // Throws DeviceError where there is no such device.
 Device usable_device(int ordinal);
 int current_device();
-void set_device(int device);
-void set_device_noexcept(int device) noexcept;
+// Makes the device current in the calling thread; leave_device() then makes current what was so
+// before, be it a context of the program's own or none at all. cudaSetDevice() would do the former
+// no justice, and make a context on device 0 (hundreds of megabytes) for the latter.
+void enter_device(int device);
+void leave_device(int previous) noexcept;
 
 void* allocate_async(std::size_t bytes, int device, StreamHandle stream);
 void free_async(void* data, int device, StreamHandle stream) noexcept;

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "core/runtime.hpp"
@@ -52,14 +53,65 @@ void ignore(cudaError_t status) noexcept {
     if (status != cudaSuccess) (void)cudaGetLastError();  // or a later call would report it
 }
 
+// A function of the driver, which is found at run time: the library is not linked with it.
+void* driver_function(const char* name) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    TCGEMM_CHECK(
+        cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+#else
+    TCGEMM_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
+#endif
+    if (found != cudaDriverEntryPointSuccess) {
+        throw CudaError(std::string("the NVIDIA driver has no ") + name +
+                            "; it must be of version 525 or newer",
+                        cudaErrorSymbolNotFound);
+    }
+    return function;
+}
+#define TCGEMM_DRIVER_FUNCTION(name) reinterpret_cast<decltype(&name)>(driver_function(#name))
+
+void check_driver(CUresult result, const char* call) {
+    if (result == CUDA_SUCCESS) return;
+    throw CudaError(std::string(call) + " failed with CUresult " + std::to_string(result),
+                    cudaErrorUnknown);
+}
+
+struct ContextFunctions {
+    decltype(&cuDevicePrimaryCtxRetain) retain = TCGEMM_DRIVER_FUNCTION(cuDevicePrimaryCtxRetain);
+    decltype(&cuCtxPushCurrent) push = TCGEMM_DRIVER_FUNCTION(cuCtxPushCurrent);
+    decltype(&cuCtxPopCurrent) pop = TCGEMM_DRIVER_FUNCTION(cuCtxPopCurrent);
+};
+const ContextFunctions& context_functions() {
+    static const ContextFunctions functions;
+    return functions;
+}
+
+// The context of the runtime's calls on the device; kept until the process ends.
+CUcontext primary_context(int device) {
+    struct Retained {
+        std::once_flag once;
+        CUcontext context = nullptr;
+    };
+    static Retained contexts[kMaxDevices];
+    Retained& retained = contexts[device];
+    std::call_once(retained.once, [&] {
+        check_driver(context_functions().retain(&retained.context, device),
+                     "cuDevicePrimaryCtxRetain");
+    });
+    return retained.context;
+}
+
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a
 // workspace costs no driver call after the first; the user's default pool keeps its settings.
 struct Pool {
     std::once_flag once;
-    cudaMemPool_t handle = nullptr;  // null where the device has no stream-ordered allocation
+    std::atomic<cudaMemPool_t> handle{nullptr};  // null where the device has no such allocation
 };
-Pool& pool_of(int device) {
-    static Pool pools[kMaxDevices];
+Pool pools[kMaxDevices];
+
+cudaMemPool_t pool_of(int device) {
     Pool& pool = pools[device];
     std::call_once(pool.once, [&] {
         int supported = 0;
@@ -69,12 +121,13 @@ Pool& pool_of(int device) {
         properties.allocType = cudaMemAllocationTypePinned;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id = device;
-        TCGEMM_CHECK(cudaMemPoolCreate(&pool.handle, &properties));
+        cudaMemPool_t handle = nullptr;
+        TCGEMM_CHECK(cudaMemPoolCreate(&handle, &properties));
         unsigned long long keep_all = ~0ull;
-        TCGEMM_CHECK(
-            cudaMemPoolSetAttribute(pool.handle, cudaMemPoolAttrReleaseThreshold, &keep_all));
+        TCGEMM_CHECK(cudaMemPoolSetAttribute(handle, cudaMemPoolAttrReleaseThreshold, &keep_all));
+        pool.handle = handle;
     });
-    return pool;
+    return pool.handle;
 }
 
 }  // namespace
@@ -125,15 +178,26 @@ int current_device() {
     TCGEMM_CHECK(cudaGetDevice(&device));
     return device;
 }
-void set_device(int device) { TCGEMM_CHECK(cudaSetDevice(device)); }
-void set_device_noexcept(int device) noexcept { ignore(cudaSetDevice(device)); }
+
+void enter_device(int device) {
+    check_driver(context_functions().push(primary_context(device)), "cuCtxPushCurrent");
+}
+
+void leave_device(int previous) noexcept {
+    CUcontext left = nullptr;
+    (void)context_functions().pop(&left);
+    // Whoever has called cudaSetDevice() meanwhile, as a framework's allocator may, has changed the
+    // device that is current where no context is.
+    int current = previous;
+    ignore(cudaGetDevice(&current));
+    if (current != previous) ignore(cudaSetDevice(previous));
+}
 
 void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
     void* data = nullptr;
-    const Pool& pool = pool_of(device);
-    const cudaError_t status = pool.handle
-                                   ? cudaMallocFromPoolAsync(&data, bytes, pool.handle, stream)
-                                   : cudaMalloc(&data, bytes);
+    const cudaMemPool_t pool = pool_of(device);
+    const cudaError_t status =
+        pool ? cudaMallocFromPoolAsync(&data, bytes, pool, stream) : cudaMalloc(&data, bytes);
     if (status == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         throw OutOfMemory("cuda:" + std::to_string(device) + " has no " + std::to_string(bytes) +
@@ -144,17 +208,16 @@ void* allocate_async(std::size_t bytes, int device, StreamHandle stream) {
 }
 
 void free_async(void* data, int device, StreamHandle stream) noexcept {
-    // The legacy default stream is that of the current device.
-    int current = device;
-    ignore(cudaGetDevice(&current));
-    if (current != device) ignore(cudaSetDevice(device));
-    ignore(pool_of(device).handle ? cudaFreeAsync(data, stream) : cudaFree(data));
-    if (current != device) ignore(cudaSetDevice(current));
+    try {
+        const DeviceGuard guard(Device::cuda(device));  // whose default stream it may be
+        ignore(pool_of(device) ? cudaFreeAsync(data, stream) : cudaFree(data));
+    } catch (const CudaError&) {  // at the program's end: the driver and its memory are gone
+    }
 }
 
 void trim_pool(int device) {
-    const Pool& pool = pool_of(device);
-    if (pool.handle) TCGEMM_CHECK(cudaMemPoolTrimTo(pool.handle, 0));
+    const cudaMemPool_t pool = pools[device].handle;  // made by the first allocation
+    if (pool) TCGEMM_CHECK(cudaMemPoolTrimTo(pool, 0));
 }
 
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
@@ -205,32 +268,8 @@ float elapsed_ms(EventHandle start, EventHandle stop) {
     return milliseconds;
 }
 
-namespace {
-
-// A function of the driver, which is found at run time: the library is not linked with it.
-using PFN_TensorMapEncode = decltype(&cuTensorMapEncodeTiled);
-PFN_TensorMapEncode tensor_map_encoder() {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-    constexpr const char* kName = "cuTensorMapEncodeTiled";
-#if CUDART_VERSION >= 12050
-    TCGEMM_CHECK(
-        cudaGetDriverEntryPointByVersion(kName, &function, 12000, cudaEnableDefault, &found));
-#else
-    TCGEMM_CHECK(cudaGetDriverEntryPoint(kName, &function, cudaEnableDefault, &found));
-#endif
-    if (found != cudaDriverEntryPointSuccess) {
-        throw CudaError(std::string("the NVIDIA driver has no ") + kName +
-                            "; it must be of version 525 or newer",
-                        cudaErrorSymbolNotFound);
-    }
-    return reinterpret_cast<PFN_TensorMapEncode>(function);
-}
-
-}  // namespace
-
 void encode_tensor_map(void* map, const TensorMapShape& shape) {
-    static const PFN_TensorMapEncode encode = tensor_map_encoder();
+    static const auto encode = TCGEMM_DRIVER_FUNCTION(cuTensorMapEncodeTiled);
     constexpr int kRank = 5;
     cuuint64_t extents[kRank], strides[kRank - 1];
     for (int dim = 0; dim < kRank; ++dim) extents[dim] = static_cast<cuuint64_t>(shape.extent[dim]);
@@ -260,10 +299,7 @@ void encode_tensor_map(void* map, const TensorMapShape& shape) {
                element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                gets_pairs ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    if (result != CUDA_SUCCESS) {
-        throw CudaError("cuTensorMapEncodeTiled failed with CUresult " + std::to_string(result),
-                        cudaErrorUnknown);
-    }
+    check_driver(result, "cuTensorMapEncodeTiled");
 }
 
 namespace {

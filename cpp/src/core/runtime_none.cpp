@@ -19,8 +19,8 @@ int device_count(std::string* reason) noexcept {
 }
 DeviceProperties device_properties(int) { no_cuda(); }
 int current_device() { no_cuda(); }
-void set_device(int) { no_cuda(); }
-void set_device_noexcept(int) noexcept {}
+void enter_device(int) { no_cuda(); }
+void leave_device(int) noexcept {}
 void* allocate_async(std::size_t, int, StreamHandle) { no_cuda(); }
 void free_async(void*, int, StreamHandle) noexcept {}
 void trim_pool(int) { no_cuda(); }
