@@ -300,6 +300,23 @@ TEST(tiles_lie_across_d_where_that_is_cheaper) {
     }
 }
 
+// They are launched as rows or element by element, and cost as much.
+TEST(matrices_of_d_at_odd_distances_are_not_priced_as_copied) {
+    for (const Mode& mode : modes()) {
+        for (const KernelInfo* row : mode.rows) {
+            const auto schedule = [&](std::int64_t pad) {
+                GemmProblem p = problem(mode, {1000, 520, 64, 6}).as_given();
+                p.b.batch_stride[0] = p.k * p.n;
+                p.c.batch_stride[0] = p.d.batch_stride[0] = p.m * p.n + pad;
+                return row->schedule(ValidProblem::check(p), h200());
+            };
+            CHECK_EQ(schedule(8).cost_us, schedule(0).cost_us);
+            CHECK(schedule(1).cost_us > schedule(0).cost_us);
+            CHECK(!schedule(1).transposed);
+        }
+    }
+}
+
 // As rows of A weights come to pairs of SMs at a rate of their own, and 80 or 96 tiles are two for
 // some of the 66 pairs: 51 and 61 us on an H200, where columns of B take 38 and 51.
 TEST(weights_that_pairs_of_sms_share_unevenly_come_as_b) {

@@ -11,6 +11,7 @@
 #include "kernels/operand_form.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/load_model.hpp"
+#include "kernels/sm90_wgmma/store.hpp"
 #include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -217,13 +218,10 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
     }
     const Operand& d = problem->d;
     const double tiles_on_sm = full_waves * row.blocks_per_sm + std::ceil(rest / sms);
-    const bool has_boxes = arrangement.n_step * size_of(d.dtype) >= kRowBytes;
     double cut_us = 0;
-    const bool copies_d =
-        d.alignment >= 16 &&
-        (chosen.transposed
-             ? is_tensor_matrix(d.dtype, problem->n, problem->m, d.col_stride, d.row_stride)
-             : is_tensor_matrix(d.dtype, problem->m, problem->n, d.row_stride, d.col_stride));
+    const Store store = store_of(stored_matrix(d, problem->batch_rank), nullptr, problem->m,
+                                 problem->n, arrangement.n_step, chosen.transposed);
+    const bool copies_d = store == Store::tensor || store == Store::transposed;
     // The copy engine leaves out what D does not have.
     const double stored = copies_d ? static_cast<double>(row.tile.block_m) * columns : elements;
     double store_us = kTileStoreUs + rows_of_d * stored * kStoreUs;
@@ -232,7 +230,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         const bool cuts_boxes = !chosen.transposed && arrangement.n_step < problem->n &&
                                 arrangement.n_step * size_of(d.dtype) % kRowBytes != 0;
         if (cuts_boxes && !row.any_major() && chosen.split_k == 1) cut_us = kCutUs;
-    } else if (has_boxes && can_store_rows(d.dtype, d.col_stride)) {
+    } else if (store == Store::rows) {
         const double rows_us = kRowsUs * row.tile.block_m * of_whole_tiles.tile.block_n *
                                size_of(d.dtype) / (row.warpgroups_per_tile() * kMmaM * 512);
         store_us += kRowsBeside * rows_us;

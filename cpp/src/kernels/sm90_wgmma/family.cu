@@ -10,6 +10,7 @@
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 #include "kernels/sm90_wgmma/rows.hpp"
+#include "kernels/sm90_wgmma/store.hpp"
 
 namespace tcgemm::sm90_wgmma {
 namespace {
@@ -103,15 +104,10 @@ RowsBegin rows_begin(const Operand& operand, std::int64_t rows, std::int64_t col
 // Whether the copy engine can store D, and load C, for tiles that lie across D.
 bool has_boxes_across(const ValidProblem& problem) {
     const GemmProblem& p = *problem;
-    const auto has_boxes = [&](const Operand& operand) {
-        const auto is_aligned = [&](std::int64_t stride) {
-            return stride >= 0 && is_tensor_stride(stride, operand.dtype);
-        };
-        return size_of(operand.dtype) <= 4 && operand.alignment >= 16 &&
-               is_tensor_matrix(operand.dtype, p.m, p.n, operand.row_stride, operand.col_stride) &&
-               std::all_of(operand.batch_stride.begin(), operand.batch_stride.end(), is_aligned);
+    const auto takes = [&](const Operand& operand) {
+        return copy_engine_takes(stored_matrix(operand, p.batch_rank), p.m, p.n, false);
     };
-    return has_boxes(p.d) && has_boxes(p.c);
+    return takes(p.d) && takes(p.c);
 }
 
 // Columns of a tall D that are rows of tiles at no loss, and mostly a gain.

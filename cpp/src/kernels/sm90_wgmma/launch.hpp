@@ -76,17 +76,6 @@ Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int
                     std::int64_t batches, bool has_block_scales, const Schedule& schedule,
                     int sm_count);
 
-// Whether the copy engine can store D, or load C, as far as strides and sizes tell.
-bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
-                      std::int64_t col_stride);
-
-// Whether the copy engine can step by so many elements.
-bool is_tensor_stride(std::int64_t stride, DType dtype);
-
-// Whether rows of D are contiguous: where those of C are, too, or C is not read, they are stored
-// whole at any address.
-bool can_store_rows(DType dtype, std::int64_t col_stride);
-
 // Tiles that have parts of K, where any has: all, or those behind the last whole wave.
 std::int64_t split_tiles(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
                          const Schedule& schedule, int sm_count);

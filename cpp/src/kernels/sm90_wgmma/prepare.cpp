@@ -5,6 +5,7 @@
 #include "core/runtime.hpp"
 #include "kernels/d_traffic.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/sm90_wgmma/store.hpp"
 #include "kernels/split_k/epoch.hpp"
 
 namespace tcgemm::sm90_wgmma {
@@ -76,20 +77,6 @@ void plan_loads(const GemmArgs& args, const MatrixView& view, Major major, std::
     }
 }
 
-// Whether the copy engine can take D, or C, which may be broadcast over batches.
-bool can_copy(const GemmArgs& args, const MatrixView& view, bool is_transposed) {
-    bool can =
-        reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 &&
-        (is_transposed
-             ? is_tensor_matrix(view.dtype, args.n, args.m, view.col_stride, view.row_stride)
-             : is_tensor_matrix(view.dtype, args.m, args.n, view.row_stride, view.col_stride));
-    for (int dim = 0; dim < args.batch.rank; ++dim) {
-        const std::int64_t stride = view.batch_stride[dim];
-        can = can && stride >= 0 && is_tensor_stride(stride, view.dtype);
-    }
-    return can;
-}
-
 // The map for boxes of a staging: so many rows, or columns where D is transposed, of 128 bytes.
 // 64 rows of a D^T of floats are two boxes.
 void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed, int count,
@@ -108,17 +95,11 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
     const bool reads_c = params.epilogue.reads_c();
     // GridSplit and ClusterSplit store by themselves.
     if (params.split.count > 1 && params.split.whole == 0) return;
-    // Of a tile that is narrower than a box single elements are stored sooner.
-    const bool has_boxes = params.n_step * size_of(args.d.dtype) >= kRowBytes;
-    if (has_boxes && can_store_rows(args.d.dtype, args.d.col_stride) &&
-        (!reads_c || args.c.col_stride == 1)) {
-        params.store = Store::rows;
-    }
-    if (!can_copy(args, args.d, is_transposed) ||
-        (reads_c && !can_copy(args, args.c, is_transposed))) {
-        return;
-    }
-    params.store = is_transposed ? Store::transposed : Store::tensor;
+    const StoredMatrix d = stored_matrix(args.d, args.batch.rank);
+    const StoredMatrix c = stored_matrix(args.c, args.batch.rank);
+    params.store =
+        store_of(d, reads_c ? &c : nullptr, args.m, args.n, params.n_step, is_transposed);
+    if (!params.stores_boxes()) return;
     int all[kBatchDims];  // D has all dimensions
     const int count = is_transposed ? kRowBytes / size_of(args.d.dtype) : kMmaM;
     plan_boxes(args, args.d, is_transposed, count, all, params.d);
@@ -135,23 +116,6 @@ std::int64_t slots(const RowInfo& row, const Arrangement& arrangement, int sm_co
 }
 
 }  // namespace
-
-bool is_tensor_stride(std::int64_t stride, DType dtype) {
-    const std::int64_t bytes = stride * size_of(dtype);
-    return bytes % 16 == 0 && bytes < runtime::kTensorMapStrides;
-}
-
-bool is_tensor_matrix(DType dtype, std::int64_t m, std::int64_t n, std::int64_t row_stride,
-                      std::int64_t col_stride) {
-    // The copy engine writes 16 bytes at a time, also where the last column ends within them.
-    return dtype != DType::f64 && !is_fp8(dtype) && col_stride == 1 &&
-           n * size_of(dtype) % 16 == 0 &&
-           (m == 1 || (row_stride > 0 && is_tensor_stride(row_stride, dtype)));
-}
-
-bool can_store_rows(DType dtype, std::int64_t col_stride) {
-    return dtype != DType::f64 && !is_fp8(dtype) && col_stride == 1;
-}
 
 Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
                     std::int64_t batches, bool has_block_scales, const Schedule& schedule,
