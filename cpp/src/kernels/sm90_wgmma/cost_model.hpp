@@ -9,7 +9,7 @@
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/operand_form.hpp"
-#include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/sm90_wgmma/arrangement.hpp"
 #include "kernels/sm90_wgmma/load_model.hpp"
 #include "kernels/sm90_wgmma/store.hpp"
 #include "kernels/split_k/split_choice.hpp"
@@ -77,10 +77,14 @@ inline constexpr double kHoldsUp = 1.3;
 inline constexpr int kMinPartBlocks = 2;
 inline constexpr double kMaxWorkspaceBytes = 64.0 * (1 << 20);
 
+inline ProductSize product_size(const RowInfo& row, const ValidProblem& problem) {
+    return {problem->m, problem->n, row.k(problem->k), problem.batch_count(),
+            problem.has_block_scales()};
+}
+
 inline Arrangement arrange(const RowInfo& row, const ValidProblem& problem,
                            const DeviceProperties& device, const Schedule& schedule) {
-    return arrange(row, problem->m, problem->n, row.k(problem->k), problem.batch_count(),
-                   problem.has_block_scales(), schedule, device.sm_count);
+    return arrange(row, product_size(row, problem), schedule, device.sm_count);
 }
 
 // Whether tiles that are not loaded in pairs could be, and that may gain what a row of idle tiles
@@ -159,15 +163,12 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
                               const Schedule& chosen) {
     const Arrangement arrangement = arrange(of_whole_tiles, problem, device, chosen);
     const auto columns = static_cast<int>(std::min<std::int64_t>(problem->n, arrangement.n_step));
-    const std::int64_t blocks = launched_blocks(of_whole_tiles, arrangement, problem.batch_count(),
-                                                chosen, device.sm_count);
-    const std::int64_t split =
-        split_tiles(of_whole_tiles, arrangement, problem.batch_count(), chosen, device.sm_count);
+    const std::int64_t blocks = arrangement.blocks, split = arrangement.split_tiles;
     const bool along_n = n_is_contiguous(of_whole_tiles, problem, chosen);
     const bool from_registers = a_in_registers(of_whole_tiles, problem, forms);
-    const Ring ring = ring_of(of_whole_tiles, arrangement, chosen, problem->m, problem->n,
-                              from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k,
-                              problem.has_block_scales(), blocks, device.sm_count);
+    const Majors majors = {from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k};
+    const Ring ring =
+        ring_of(of_whole_tiles, product_size(of_whole_tiles, problem), majors, chosen, arrangement);
     RowInfo row = narrowed(of_whole_tiles, columns, problem.has_block_scales());
     if (from_registers && row.ping_pong) {
         row.k_block_us = std::max(row.k_block_us * kFragments, kFragmentsUs);
@@ -312,7 +313,7 @@ inline Schedule schedule_with(const RowInfo& of_whole_tiles, const ValidProblem&
         schedule.cost_us += kMeetUs + sums / row.warpgroups_per_tile() * kSendUs;
     } else if (chosen.split_k > 1) {
         const auto layout = [&](int its_columns) {
-            return split_layout(of_whole_tiles, split, its_columns, chosen, blocks);
+            return split_layout(of_whole_tiles, chosen, arrangement, its_columns);
         };
         // What a block leaves of each of its parts, and what it adds up.
         const SplitLayout shared = layout(whole_n);
@@ -384,8 +385,7 @@ inline Schedule schedule_form(const RowInfo& row, const ValidProblem& problem,
         candidate.splits_rest = true;
         const Arrangement arrangement = arrange(row, problem, device, candidate);
         const std::int64_t all = arrangement.tiles() * problem.batch_count();
-        const std::int64_t rest =
-            split_tiles(row, arrangement, problem.batch_count(), candidate, device.sm_count);
+        const std::int64_t rest = arrangement.split_tiles;
         if (rest == all || rest == 0) return;
         candidate.split_k = static_cast<int>(std::min<std::int64_t>(
             {slots / rest, arrangement.k_blocks / kMinPartBlocks, kMaxParts}));

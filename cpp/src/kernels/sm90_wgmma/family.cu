@@ -9,6 +9,7 @@
 #include "kernels/sm90_wgmma/cost_model.hpp"
 #include "kernels/sm90_wgmma/launch.hpp"
 #include "kernels/sm90_wgmma/pipeline.cuh"
+#include "kernels/sm90_wgmma/prepare.hpp"
 #include "kernels/sm90_wgmma/rows.hpp"
 #include "kernels/sm90_wgmma/store.hpp"
 
@@ -60,9 +61,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                    std::to_string(extent) + (Row::halves ? " in halves" : "");
         }
     }
-    const Arrangement arrangement =
-        arrange(row_info<Row>(), problem->m, problem->n, k, problem.batch_count(),
-                problem.has_block_scales(), {}, device.sm_count);
+    const Arrangement arrangement = arrange(row_info<Row>(), problem, device, {});
     const std::int64_t tiles = arrangement.tiles() * invariant_splits(row_info<Row>(), problem);
     if (tiles > kMaxTiles / problem.batch_count()) {
         return "counts at most 2^31 - 1 tiles, the problem has " + std::to_string(tiles) +
@@ -197,7 +196,7 @@ template <class Row>
 void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
     by_majors<Row::any_major_a, Row::any_major>(args, [&](auto a, auto b) {
-        const Prepared prepared = prepare(row_info<Row>(), args, schedule, a, b, sm_count);
+        const Prepared prepared = prepare(row_info<Row>(), args, schedule, {a, b}, sm_count);
         launch_layout<Row, a(), b()>(prepared.params, prepared.blocks, stream);
     });
 }

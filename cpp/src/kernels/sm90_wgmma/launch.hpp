@@ -1,112 +1,15 @@
-// Host entry points between the translation units of this family.
+// The entry points of the kernels' translation units: all of them that the host knows.
 #pragma once
 
-#include "kernels/halves.hpp"
-#include "kernels/kernel_info.hpp"
+#include "kernels/major.hpp"
 #include "kernels/sm90_wgmma/params.hpp"
-#include "kernels/sm90_wgmma/policy.hpp"
+#include "tcgemm/stream.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
-// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu,
-// k_major_*.cu and halves.cu.
+// Launches Row's kernel for one pair of layouts. Instantiated in layout_*.cu, k_major_*.cu and
+// halves.cu.
 template <class Row, Major A, Major B>
 void launch_layout(const Params& params, unsigned blocks, StreamView stream);
-
-// What the host knows of a row.
-struct RowInfo {
-    TileConfig tile;
-    int consumers;  // warpgroups
-    bool ping_pong;
-    int blocks_per_sm;
-    int least_n;       // columns that an instruction works on at least; see Policy
-    int stage_blocks;  // k-blocks of a stage
-    bool by_steps;     // see narrower()
-    bool fits_ring;
-    bool few_rows;
-    bool splits_in_cluster;  // K over the two blocks of one
-    bool halves;
-    bool any_major_a;                      // A may have contiguous m
-    bool block_scales;                     // can multiply by them
-    double start_us, k_block_us, tile_us;  // see rows.hpp
-
-    constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
-    constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
-    constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
-    // Of the operands as they come to the kernel.
-    std::int64_t k(std::int64_t of_problem) const {
-        return halves ? halves::packed_k(of_problem, kHalvesBlock) : of_problem;
-    }
-};
-template <class Row>
-constexpr RowInfo row_info() {
-    return {Row::tile,         Row::consumers,         Row::ping_pong,  Row::blocks_per_sm,
-            Row::least_n,      Row::stage_blocks,      Row::by_steps,   Row::fits_ring,
-            Row::few_rows,     Row::splits_in_cluster, Row::halves,     Row::any_major_a,
-            Row::block_scales, Row::start_us,          Row::k_block_us, Row::tile_us};
-}
-
-// From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.
-inline constexpr int kManyTiles = 512, kLeastPairedN = 128;
-// With the parts of K: indices of work have 31 bits.
-inline constexpr std::int64_t kMaxTiles = 0x7fffffff;
-
-// How the tiles of a product are dealt out; a pure function of what is given. Of `schedule`, what
-// was chosen counts: the parts of K and the columns of tiles.
-struct Arrangement {
-    int cluster_m = 1, cluster_n = 1;     // blocks that share B; or A
-    std::int64_t clusters_m, clusters_n;  // of a matrix
-    int n_step;                           // columns from tile to tile
-    std::int64_t k_blocks;
-
-    int cluster() const { return cluster_m * cluster_n; }
-    // Of a matrix; some may lie behind it.
-    std::int64_t tiles_m() const { return clusters_m * cluster_m; }
-    std::int64_t tiles_n() const { return clusters_n * cluster_n; }
-    std::int64_t tiles() const { return tiles_m() * tiles_n(); }
-    // Rows of clusters that blocks walk together (TileScheduler). Where there are few columns, one:
-    // L2 is asked for a tile of A by blocks side by side then, as otherwise for one of B, and
-    // serves them at once.
-    std::int64_t band() const {
-        constexpr int kBand = 8;
-        return clusters_n <= kBand && clusters_m > clusters_n ? 1 : kBand;
-    }
-};
-Arrangement arrange(const RowInfo& row, std::int64_t m, std::int64_t n, std::int64_t k,
-                    std::int64_t batches, bool has_block_scales, const Schedule& schedule,
-                    int sm_count);
-
-// Tiles that have parts of K, where any has: all, or those behind the last whole wave.
-std::int64_t split_tiles(const RowInfo& row, const Arrangement& arrangement, std::int64_t batches,
-                         const Schedule& schedule, int sm_count);
-
-// Blocks of a launch: no more than can be at work at once.
-std::int64_t launched_blocks(const RowInfo& row, const Arrangement& arrangement,
-                             std::int64_t batches, const Schedule& schedule, int sm_count);
-
-// How the parts of a product whose K is split over the grid are added up (see KSplit), and its
-// workspace: flags, then partial sums of so many columns. Otherwise all 0.
-struct SplitLayout {
-    int shares = 0, share_pieces = 0;  // of a tile
-    std::size_t flag_bytes = 0, bytes = 0;
-};
-SplitLayout split_layout(const RowInfo& row, std::int64_t tiles, int columns,
-                         const Schedule& schedule, std::int64_t blocks);
-
-// The ring of each of so many blocks: of whole tiles, or where the row fits it of the rows of A and
-// columns of B that there are, in all of an SM's shared memory where each block has an SM.
-// With room for scales of blocks where the product has such, and where whole tiles may have them.
-// The blocks of a cluster that split K meet in whole tiles.
-Ring ring_of(const RowInfo& row, const Arrangement& arrangement, const Schedule& schedule,
-             std::int64_t m, std::int64_t n, Major a_major, Major b_major, bool has_block_scales,
-             std::int64_t blocks, int sm_count);
-
-struct Prepared {
-    Params params;
-    unsigned blocks;
-};
-// All that a kernel needs but its code. `sm_count`: of the current device.
-Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& schedule, Major a_major,
-                 Major b_major, int sm_count);
 
 }  // namespace tcgemm::sm90_wgmma

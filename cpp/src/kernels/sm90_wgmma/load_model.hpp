@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/math.hpp"
-#include "kernels/sm90_wgmma/launch.hpp"
+#include "kernels/sm90_wgmma/arrangement.hpp"
 
 namespace tcgemm::sm90_wgmma {
 
