@@ -61,7 +61,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
                    std::to_string(extent) + (Row::halves ? " in halves" : "");
         }
     }
-    const Arrangement arrangement = arrange(row_info<Row>(), problem, device, {});
+    const RowProduct product = {row_info<Row>(), problem, device, {}};
+    const Arrangement arrangement = product.arranged({});
     const std::int64_t tiles = arrangement.tiles() * invariant_splits(row_info<Row>(), problem);
     if (tiles > kMaxTiles / problem.batch_count()) {
         return "counts at most 2^31 - 1 tiles, the problem has " + std::to_string(tiles) +
@@ -142,19 +143,20 @@ template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const GemmProblem& p = *problem;
     const Forms along_forms = forms_of<Row>(problem, false);
-    Schedule along_d = schedule_row(row_info<Row>(), problem, device, along_forms);
+    Schedule along_d = cheapest_schedule({row_info<Row>(), problem, device, along_forms}, false);
     if (Row::halves) along_d.cost_us += packing_us(problem, device, needs<Row>());
     if (!Row::any_major_a) return along_d;
     const Forms across_forms = forms_of<Row>(problem, true);
     if (!may_turn<Row>(problem, along_forms, across_forms)) return along_d;
-    const Schedule across =
-        schedule_row(row_info<Row>(), problem.turned(), device, across_forms, true);
+    const ValidProblem as_turned = problem.turned();
+    const RowProduct across_d = {row_info<Row>(), as_turned, device, across_forms};
+    const Schedule across = cheapest_schedule(across_d, true);
     if (across.cost_us != along_d.cost_us) {
         return across.cost_us < along_d.cost_us ? across : along_d;
     }
     // Tiles of 64 rows then read the larger operand, B, half as often: in one wave, where they read
     // it at the same time, 2 to 11 % faster at 136 to 256 rows of D.
-    const Arrangement arrangement = arrange(row_info<Row>(), problem.turned(), device, across);
+    const Arrangement arrangement = across_d.arranged(across);
     const bool is_wave = arrangement.tiles() * problem.batch_count() <= device.sm_count;
     return is_wave && Row::tile.block_m == kMmaM && across.split_k == 1 && p.n > p.m ? across
                                                                                      : along_d;
