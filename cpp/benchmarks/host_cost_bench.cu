@@ -137,7 +137,7 @@ void run(int rounds, int calls) {
         {"empty kernel by device::launch", [&] { launch_empty(config); }, {}},
         {"empty kernel that overlaps its predecessor", [&] { launch_empty(overlapping); }, {}},
         {"launch of " + plan.kernel() + " alone",
-         [&] { choice.kernel->launch(args, choice.schedule, stream); },
+         [&] { launch_kernel(*choice.kernel, args, choice.schedule, stream); },
          {}},
         {"Plan::run",
          [&] { plan.run(pointers, {}, stream, workspace.data(), workspace.bytes()); },

@@ -354,7 +354,7 @@ int main(int argc, char** argv) {
                             args.a.data = pool + next * set * item;
                             args.b.data = pool + (next * set + (size_a + 255) / 256 * 256) * item;
                             next = (next + 1) % sets;
-                            kernel.launch(args, schedule, stream);
+                            launch_kernel(kernel, args, schedule, stream);
                         }
                     };
                     // In a graph, so that the host is no part of the time.

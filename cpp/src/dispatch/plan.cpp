@@ -369,13 +369,13 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     if (reads_ab && plan.halves.fallback != nullptr) {
         GemmArgs otherwise = args;
         plan.pack_halves(args, base, stream);
-        plan.kernel->launch(args, plan.schedule, stream);
+        launch_kernel(*plan.kernel, args, plan.schedule, stream);
         otherwise.run_if = args.run_if;
         otherwise.run_if.fits = false;
-        plan.halves.fallback->launch(otherwise, plan.halves.fallback_schedule, stream);
+        launch_kernel(*plan.halves.fallback, otherwise, plan.halves.fallback_schedule, stream);
         return;
     }
-    plan.kernel->launch(args, plan.schedule, stream);
+    launch_kernel(*plan.kernel, args, plan.schedule, stream);
 }
 
 void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream) const {

@@ -1,6 +1,7 @@
 // A kernel as the registry sees it: a constant row of data. A family is an ordered list of rows.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <string>
 
@@ -67,7 +68,8 @@ struct Schedule {
     // What comes to the kernel as A or B is packed with contiguous k, whether it must be packed or
     // not.
     bool packs_a_k_major = false, packs_b_k_major = false;
-    bool transposed = false;  // the kernel computes D^T = B^T A^T: tiles lie across D
+    // The kernel computes D^T = B^T A^T: tiles lie across D. No schedule of a product with scales.
+    bool transposed = false;
 
     constexpr bool splits_all() const { return split_k > 1 && !splits_rest; }  // every tile's K
 };
@@ -82,8 +84,9 @@ struct KernelInfo {
     std::string (*rejects)(const ValidProblem& problem, const DeviceProperties& device);
     // A pure function of problem and device.
     Schedule (*schedule)(const ValidProblem& problem, const DeviceProperties& device);
-    // A and B have the form that `needs` asks for. The current device is the right one. On a GPU:
-    // launches only, errors by throwing (runtime::launch); never called for an empty problem.
+    // A and B have the form that `needs` asks for, and where the schedule is `transposed` all is
+    // turned: launch_kernel() does that. The current device is the right one. On a GPU: launches
+    // only, errors by throwing (runtime::launch); never called for an empty problem.
     void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
     // Shared memory of a block that a launch asks for, where so many share an SM as the kernel is
     // made for: the most over the layouts. Not in the code.
@@ -93,6 +96,14 @@ struct KernelInfo {
     // Selection takes it before a kernel of the families in front where its cost is less.
     bool competes = false;
 };
+
+// The product `args`, by a kernel in a schedule that it has made for it.
+inline void launch_kernel(const KernelInfo& kernel, const GemmArgs& args, const Schedule& schedule,
+                          StreamView stream) {
+    if (!schedule.transposed) return kernel.launch(args, schedule, stream);
+    assert(args.scales == nullptr);  // they are not turned
+    kernel.launch(turned(args), schedule, stream);
+}
 
 // Each family's family.cu (or .cpp) defines `Family <family>::family()`; kernels/CMakeLists.txt
 // puts the families in order of preference.

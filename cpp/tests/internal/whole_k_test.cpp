@@ -367,6 +367,18 @@ TEST(strips_are_chosen_by_the_size_of_the_matrices) {
     CHECK(us_in_strips<128>(misaligned) > us_in_strips<128>(batch_of(100, 2000)));
 }
 
+// So that a plan turns the product, and says so.
+TEST(few_rows_are_the_columns_of_strips_that_take_any_k) {
+    const auto transposed = [](auto schedule_of, std::int64_t m, std::int64_t n) {
+        GemmProblem p = batch_of(n, 1);  // K, too
+        p.m = m;
+        return schedule_of(ValidProblem::check(p), with_shared_memory(227 << 10)).transposed;
+    };
+    CHECK(transposed(sm80_mma::schedule_strips<64, true>, 20, 50));
+    CHECK(!transposed(sm80_mma::schedule_strips<64, true>, 50, 20));
+    CHECK(!transposed(sm80_mma::schedule_strips<64, false>, 20, 50));
+}
+
 TEST(strips_are_refused_where_shared_memory_may_not_be_enough) {
     const auto reason = [](std::int64_t size, int tile, int bytes) {
         return sm80_mma::rejects_strips_size(ValidProblem::check(batch_of(size, 10)),

@@ -20,8 +20,7 @@ void launch_few_rows_of(const GemmArgs& args, const Schedule& schedule, StreamVi
 }
 
 template <class Policy>
-void launch_few_rows(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
-    const GemmArgs args = schedule.transposed ? turned(given) : given;
+void launch_few_rows(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     if (lies_along_n(args.b.row_stride, args.b.col_stride, args.n)) {
         launch_few_rows_of<Policy, Major::mn>(args, schedule, stream);
     } else {

@@ -32,8 +32,7 @@ bool in_vectors(const MatrixView& view, std::int64_t rows, std::int64_t cols,
 }
 
 template <class Policy>
-void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
-    const GemmArgs args = schedule.transposed ? turned(given) : given;
+void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     using Numbers = typename Policy::Numbers;
     using Element = typename Numbers::Element;
     using Epilogue = std::conditional_t<kIsScaled<Numbers>, epilogue::Scaled,

@@ -10,9 +10,8 @@
 namespace tcgemm::simt {
 
 template <class Policy>
-void launch_outer(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
+void launch_outer(const GemmArgs& args, const Schedule&, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Policy::Numbers::Result>;
-    const GemmArgs args = schedule.transposed ? turned(given) : given;
     constexpr OuterTile kTile = Policy::kTile;
     const DeviceProperties& device = properties(Device::cuda(runtime::current_device()));
     const OuterGrid grid(kTile, outer_column_step<Policy>(args), args.m, args.n, args.batch.count,

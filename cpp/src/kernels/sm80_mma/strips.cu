@@ -6,8 +6,6 @@ namespace tcgemm::sm80_mma {
 template <class Element, int kTile, bool kAnyK>
 void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     constexpr const char* kName = "sm80_mma strips_kernel";  // in errors
-    // Of few rows the columns are dealt out to the warps.
-    const GemmArgs product = turns_strips(args.m, args.n, kAnyK) ? turned(args) : args;
     const auto launch = [&](const GemmArgs& what, const KRange& split) {
         const std::int64_t tiles_m = divide_up(what.m, kTile), tiles_n = divide_up(what.n, kTile);
         const std::int64_t rows = std::min<std::int64_t>(what.m, kTile);
@@ -34,7 +32,7 @@ void launch_strips(const GemmArgs& args, const Schedule& schedule, StreamView st
         device::launch(kName, strips_kernel<Element, kTile, kAnyK>, config, params,
                        epilogue::Linear<float>(what));
     };
-    launch_split(product, schedule, whole_k::kMaxK, DType::f32, stream, kName, launch);
+    launch_split(args, schedule, whole_k::kMaxK, DType::f32, stream, kName, launch);
 }
 
 #define TCGEMM_LAUNCH(Element, tile, any_k) \

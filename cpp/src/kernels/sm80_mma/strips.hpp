@@ -211,6 +211,7 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
                (parts > 1 ? kStripReduceUs + sums / kReduceBytesPerUs : 0);
     };
     Schedule schedule = cheapest_split(problem, limits, cost_us);
+    schedule.transposed = turns_strips(as_given->m, as_given->n, kAnyK);
     schedule.cost_us += packing_us(problem, device, its_needs);
     return schedule;
 }

@@ -146,6 +146,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     Schedule along_d = cheapest_schedule({row_info<Row>(), problem, device, along_forms}, false);
     if (Row::halves) along_d.cost_us += packing_us(problem, device, needs<Row>());
     if (!Row::any_major_a) return along_d;
+    static_assert(!Row::any_major_a || !Row::scales, "turned() leaves scales as they are");
     const Forms across_forms = forms_of<Row>(problem, true);
     if (!may_turn<Row>(problem, along_forms, across_forms)) return along_d;
     const ValidProblem as_turned = problem.turned();
@@ -193,7 +194,6 @@ GemmArgs at_batch(const GemmArgs& args, int dim, std::int64_t index, ScaleArgs& 
     return inner;
 }
 
-// `args`: as the kernel computes it.
 template <class Row>
 void launch_once(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
     const int sm_count = properties(Device::cuda(runtime::current_device())).sm_count;
@@ -215,8 +215,6 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
             ScaleArgs scales;
             launch<Row>(at_batch(args, dim, i, scales), schedule, stream);
         }
-    } else if (schedule.transposed) {
-        launch_once<Row>(turned(args), schedule, stream);
     } else {
         launch_once<Row>(args, schedule, stream);
     }

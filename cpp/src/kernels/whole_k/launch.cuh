@@ -40,11 +40,10 @@ inline device::LaunchConfig launch_config(std::int64_t tiles, int shared_bytes, 
 }
 
 template <class Math>
-void launch(const GemmArgs& given, const Schedule& schedule, StreamView stream) {
+void launch(const GemmArgs& args, const Schedule&, StreamView stream) {
     using Epilogue = epilogue::Linear<typename Math::Acc>;
     constexpr Shape kShape = Math::kShape;
     constexpr int kWarp = 32;  // a block
-    const GemmArgs args = schedule.transposed ? turned(given) : given;
     const int rows = tile_rows(kShape, args.k);
     const std::int64_t tiles_m = divide_up(args.m, rows);
     const std::int64_t tiles_n = divide_up(args.n, kShape.cols);
