@@ -389,7 +389,7 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
         raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
-    gpus = len(gpu_devices())
+    gpus = len(tcgemm.devices())
     asked = f"--device {device}"
     if device is None:
         device = os.environ.get("TCGEMM_DEVICE") or ("cuda:0" if gpus else "cpu")
@@ -415,16 +415,11 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     return NumpyBackend()
 
 
-def gpu_devices() -> list[dict[str, Any]]:
-    """tcgemm.devices() without the CPU."""
-    return [device for device in tcgemm.devices() if device["ordinal"] >= 0]
-
-
 def gpu_of(backend: Backend) -> dict[str, Any] | None:
     """The entry of tcgemm.devices() that computes for this backend; None where the CPU does."""
     staged = os.environ.get("TCGEMM_DEVICE", "cuda:0")  # where arrays of the CPU's memory go
     place = backend.device if backend.on_gpu else staged
-    found = [gpu for gpu in gpu_devices() if place == f"cuda:{gpu['ordinal']}"]
+    found = [gpu for gpu in tcgemm.devices() if place == f"cuda:{gpu['ordinal']}"]
     return found[0] if found else None
 
 
