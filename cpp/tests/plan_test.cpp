@@ -80,6 +80,14 @@ std::vector<Device> all_devices() {
     return devices;
 }
 
+TEST(the_cpu_has_no_compute_capability) {
+    const DeviceProperties& cpu = properties(Device::cpu());
+    CHECK_EQ(cpu.device.ordinal, -1);
+    CHECK_EQ(cpu.cc(), 0);
+    CHECK(!cpu.name.empty());
+    CHECK(cpu.sm_count > 0);
+}
+
 TEST(products_of_integers_are_exact_on_every_device) {
     for (const Device device : all_devices()) {
         for (const std::int64_t size : {1, 7, 33, 130}) {

@@ -240,13 +240,10 @@ PYBIND11_MODULE(_core, module) {
     module.def("explain_example", &explain_example);
     module.def("kernels", &kernel_rows);
     module.def("devices", &device_rows);
-    module.def("cpu", [] { return device_row(Device::cpu()); });
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);
     module.def("release_unused_memory", &release_unused);
-    module.attr("precisions") =
-        py::cast(std::vector<std::string>(kPrecisionNames.begin() + 1, kPrecisionNames.end()));
     module.attr("__version__") = build_info().version;
 }
 
