@@ -192,7 +192,7 @@ def test_docstring_examples_are_true():
 def test_the_stub_names_what_the_module_has():
     stub = (Path(tcgemm.__file__).parent / "_core.pyi").read_text()
     named = set(re.findall(r"^(?:def|class) (\w+)|^(\w+):", stub, re.M))
-    named = {a or b for a, b in named}
+    named = {a or b for a, b in named} - {"_OfProduct"}  # a type of functions
     real = {name for name in dir(_core) if not name.startswith("_")} | {"__version__"}
     assert named == real
     methods = set(

@@ -1,15 +1,41 @@
 """The compiled part of tcgemm."""
 
-from typing import Any, Generic, Unpack, overload
+from typing import Any, Generic, Protocol, Unpack, overload
 
 from typing_extensions import TypeVar
 
 from .typing import Accumulate, Array, ExecuteOptions, Number, OutT, Precision
 
-# What execute() returns where it is given no other `out`.
+# What execute() returns where it is given no other `out`; what a function of a product returns.
 _ResultT = TypeVar("_ResultT", covariant=True, default=Any)
 
 __version__: str
+
+# All by position, in the order of _api.py.
+class _OfProduct(Protocol[_ResultT]):
+    def __call__(
+        self,
+        a: Any,
+        b: Any,
+        c: Any,
+        out: Any,
+        alpha: Number,
+        beta: Number,
+        trans_a: bool,
+        trans_b: bool,
+        out_dtype: str | None,
+        precision: str | None,
+        accumulate: str | None,
+        determinism: str,
+        stream: Any,
+        overflow: str,
+        a_dtype: str | None,
+        b_dtype: str | None,
+        scale_a: Any,
+        scale_b: Any,
+        scale_d: Any,
+        /,
+    ) -> _ResultT: ...
 
 class DeviceArray:
     def __dlpack__(
@@ -72,72 +98,10 @@ class Plan(Generic[_ResultT]):
     @property
     def device(self) -> str: ...
 
-def multiply(
-    a: Any,
-    b: Any,
-    c: Any,
-    out: Any,
-    alpha: Number,
-    beta: Number,
-    trans_a: bool,
-    trans_b: bool,
-    out_dtype: str | None,
-    precision: str | None,
-    accumulate: str | None,
-    determinism: str,
-    stream: Any,
-    overflow: str,
-    a_dtype: str | None,
-    b_dtype: str | None,
-    scale_a: Any,
-    scale_b: Any,
-    scale_d: Any,
-    /,
-) -> Any: ...
-def plan(
-    a: Any,
-    b: Any,
-    c: Any,
-    out: Any,
-    alpha: Number,
-    beta: Number,
-    trans_a: bool,
-    trans_b: bool,
-    out_dtype: str | None,
-    precision: str | None,
-    accumulate: str | None,
-    determinism: str,
-    stream: Any,
-    overflow: str,
-    a_dtype: str | None,
-    b_dtype: str | None,
-    scale_a: Any,
-    scale_b: Any,
-    scale_d: Any,
-    /,
-) -> Plan[Any]: ...
-def explain(
-    a: Any,
-    b: Any,
-    c: Any,
-    out: Any,
-    alpha: Number,
-    beta: Number,
-    trans_a: bool,
-    trans_b: bool,
-    out_dtype: str | None,
-    precision: str | None,
-    accumulate: str | None,
-    determinism: str,
-    stream: Any,
-    overflow: str,
-    a_dtype: str | None,
-    b_dtype: str | None,
-    scale_a: Any,
-    scale_b: Any,
-    scale_d: Any,
-    /,
-) -> list[dict[str, Any]]: ...
+multiply: _OfProduct[Any]
+plan: _OfProduct[Plan[Any]]
+explain: _OfProduct[list[dict[str, Any]]]
+
 def explain_example(
     operand_dtype: str,
     out_dtype: str,
