@@ -240,6 +240,12 @@ PYBIND11_MODULE(_core, module) {
     module.def("explain_example", &explain_example);
     module.def("kernels", &kernel_rows);
     module.def("devices", &device_rows);
+    module.def(
+        "device_for_host_arrays",
+        [](const std::optional<std::string>& value) {
+            return text(value ? device_for_host_arrays(*value) : device_for_host_arrays());
+        },
+        py::arg("value") = py::none());
     module.def("build_info", &build_row);
     module.def("cuda_unavailable_reason", &unavailable_reason);
     module.def("clear_plan_cache", &clear_plan_cache);

@@ -73,7 +73,10 @@ py::object new_exchange_array(const DLPackExchangeAPI& api, DType dtype, int ndi
 
 Device device_for_host_arrays() {
     const char* const variable = std::getenv("TCGEMM_DEVICE");
-    const std::string value = variable == nullptr ? "" : variable;
+    return device_for_host_arrays(variable == nullptr ? "" : variable);
+}
+
+Device device_for_host_arrays(const std::string& value) {
     if (value == "cpu") return Device::cpu();
     if (value.empty()) {
         about_to_use_cuda();  // refuses in a child: the count would be 0 there

@@ -84,5 +84,6 @@ class Operands {
 // The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else GPU 0 if there is
 // one. Throws InvalidArgument and DeviceError, which name the variable.
 Device device_for_host_arrays();
+Device device_for_host_arrays(const std::string& value);  // where the variable is `value`
 
 }  // namespace tcgemm::python

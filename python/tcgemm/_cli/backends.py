@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
-import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import tcgemm
+from tcgemm import _core
 from tcgemm._cli.report import UsageError
 
 Work = Callable[[], None]
@@ -389,20 +389,18 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
         raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
-    gpus = len(tcgemm.devices())
     asked = f"--device {device}"
     if device is None:
-        device = os.environ.get("TCGEMM_DEVICE") or ("cuda:0" if gpus else "cpu")
-        asked = f"TCGEMM_DEVICE={device}"
-    if device == "cuda":
-        device = "cuda:0"
-    if device != "cpu":
-        if not re.fullmatch(r"cuda:(0|[1-9][0-9]*)", device):
-            raise UsageError(f"{asked}: expected cpu, cuda or cuda:N")
-        if int(device[5:]) >= gpus:
-            why = tcgemm.cuda_unavailable_reason()
-            because = f" ({why})" if why else ""
-            raise UsageError(f"{asked}: this machine has {gpus} usable GPUs{because}")
+        asked = f"TCGEMM_DEVICE={os.environ.get('TCGEMM_DEVICE', '')}"
+    try:
+        device = _core.device_for_host_arrays(device)
+    except tcgemm.InvalidArgument as error:
+        raise UsageError(f"{asked}: expected cpu, cuda or cuda:N") from error
+    except tcgemm.DeviceError as error:
+        why = tcgemm.cuda_unavailable_reason()
+        because = f" ({why})" if why else ""
+        gpus = len(tcgemm.devices())
+        raise UsageError(f"{asked}: this machine has {gpus} usable GPUs{because}") from error
     os.environ["TCGEMM_DEVICE"] = device  # where arrays in the CPU's memory are computed
     if framework == "torch":
         return TorchBackend(device)
@@ -417,8 +415,7 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
 
 def gpu_of(backend: Backend) -> dict[str, Any] | None:
     """The entry of tcgemm.devices() that computes for this backend; None where the CPU does."""
-    staged = os.environ.get("TCGEMM_DEVICE", "cuda:0")  # where arrays of the CPU's memory go
-    place = backend.device if backend.on_gpu else staged
+    place = backend.device if backend.on_gpu else _core.device_for_host_arrays()
     found = [gpu for gpu in tcgemm.devices() if place == f"cuda:{gpu['ordinal']}"]
     return found[0] if found else None
 
