@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "dispatch/registry.hpp"
+#include "dispatch/select.hpp"
 #include "tcgemm/tcgemm.hpp"
 
 namespace {
@@ -263,10 +263,10 @@ int main(int argc, char** argv) {
         };
         std::vector<Candidate> candidates;
         for (const RegisteredFamily& entry : registered_families()) {
-            if (family != entry.name) continue;
+            if (family != entry.name || !runs_on(entry.architectures, device.cc())) continue;
             for (int row = 0; row < entry.family->kernel_count; ++row) {
                 const KernelInfo& kernel = entry.family->kernels[row];
-                if (!kernel.rejects(valid, device).empty()) continue;
+                if (!rejection(kernel, valid, device).empty()) continue;
                 if (kernel.needs.halves()) continue;  // a plan packs for it
                 const Schedule chosen = kernel.schedule(valid, device);
                 const bool is_sm90 = family == "sm90_wgmma";

@@ -20,6 +20,20 @@
 namespace tcgemm {
 namespace {
 
+// The first GPU of each generation, by compute capability.
+const char* first_gpu(int cc) {
+    switch (cc) {
+        case 70: return "a Volta GPU";
+        case 75: return "a Turing GPU";
+        case 80: return "an Ampere GPU";
+        case 89: return "an Ada GPU";
+        case 90: return "a Hopper GPU";
+        default: return "a GPU";
+    }
+}
+
+std::string dotted(int cc) { return std::to_string(cc / 10) + "." + std::to_string(cc % 10); }
+
 std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kernel,
                            const ValidProblem& problem, const DeviceProperties& device) {
     if (problem.empty()) return "has nothing to do: D has no elements";
@@ -32,7 +46,7 @@ std::string reason_against(const RegisteredFamily& entry, const KernelInfo& kern
         return "built for " + std::string(entry.architectures) + ", the device has sm_" +
                std::to_string(device.cc());
     }
-    if (std::string reason = kernel.rejects(problem, device); !reason.empty()) return reason;
+    if (std::string reason = rejection(kernel, problem, device); !reason.empty()) return reason;
     if (code < kernel.least_cc) {
         return "needs code for sm_" + std::to_string(kernel.least_cc) +
                " or newer, and of what is " + "built (" + entry.architectures +
@@ -232,6 +246,16 @@ std::optional<Choice> find(const ValidProblem& problem, const DeviceProperties& 
 }
 
 }  // namespace
+
+std::string rejection(const KernelInfo& kernel, const ValidProblem& problem,
+                      const DeviceProperties& device) {
+    if (device.cc() < kernel.least_cc) {
+        return std::string("needs ") + first_gpu(kernel.least_cc) +
+               " or a newer one (compute capability " + dotted(kernel.least_cc) +
+               "), the device has " + dotted(device.cc());
+    }
+    return kernel.rejects(problem, device);
+}
 
 const Forced& forced_by_environment() {
     static const Forced& nothing = *new Forced;  // nothing here is destroyed: see plan_cache.cpp

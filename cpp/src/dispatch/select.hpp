@@ -9,6 +9,11 @@
 
 namespace tcgemm {
 
+// Why a kernel can't compute the problem there, whatever it was built for; empty: it can. Of a
+// device below its least_cc KernelInfo::rejects is not asked.
+std::string rejection(const KernelInfo& kernel, const ValidProblem& problem,
+                      const DeviceProperties& device);
+
 // What TCGEMM_FORCE_FAMILY and TCGEMM_FORCE_KERNEL ask for; empty: anything.
 struct Forced {
     std::string family, kernel;

@@ -79,8 +79,9 @@ struct KernelInfo {
     TileConfig tile;
     OperandNeeds needs;
     // Why the kernel can't compute the problem there; empty: it can. The one predicate: selection,
-    // forcing, tests and the support table all ask it. Sees the operands before packing, and must
-    // not judge what packing mends (dtype, strides, alignment of A and B).
+    // forcing, tests and the support table all ask it, of devices from least_cc on (rejection(),
+    // dispatch/select.hpp). Sees the operands before packing, and must not judge what packing mends
+    // (dtype, strides, alignment of A and B).
     std::string (*rejects)(const ValidProblem& problem, const DeviceProperties& device);
     // A pure function of problem and device.
     Schedule (*schedule)(const ValidProblem& problem, const DeviceProperties& device);
@@ -91,7 +92,8 @@ struct KernelInfo {
     // Shared memory of a block that a launch asks for, where so many share an SM as the kernel is
     // made for: the most over the layouts. Not in the code.
     int dynamic_shared_bytes = 0;
-    // Code for a lower compute capability (86 is 8.6) traps. A newer device may run older code.
+    // Devices of a lower compute capability (86 is 8.6) are refused: code for one traps. A newer
+    // device may run older code.
     int least_cc = 0;
     // Selection takes it before a kernel of the families in front where its cost is less.
     bool competes = false;

@@ -28,12 +28,6 @@ inline bool keeps(Accumulate has, const ValidProblem& problem, const DevicePrope
     return asked == Accumulate::promoted && problem->k <= longest_as_promoted(problem->precision);
 }
 
-// What a kernel says that needs a newer device.
-inline std::string needs_newer(const char* needs, const DeviceProperties& device) {
-    return std::string("needs ") + needs + ", the device has " + std::to_string(device.cc_major) +
-           "." + std::to_string(device.cc_minor);
-}
-
 // Tiles of a matrix are counted in 31 bits (TileScheduler). Empty: there are no more.
 inline std::string rejects_tiles(const ValidProblem& problem, const TileConfig& tile) {
     const std::int64_t tiles_m = divide_up(problem->m, tile.block_m);

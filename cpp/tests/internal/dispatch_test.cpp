@@ -156,7 +156,8 @@ TEST(int8_goes_to_tensor_cores_from_turing_on) {
                                                                         : "simt");
                 if (card.cc() == 70) {
                     CHECK_THROWS(NoKernelError, select(valid, card, {"sm70_wmma", ""}),
-                                 "multiply int8 (compute capability 7.5), the device has 7.0");
+                                 "needs a Turing GPU or a newer one (compute capability 7.5), the "
+                                 "device has 7.0");
                 }
             }
         }

@@ -8,6 +8,7 @@
 
 #include "../check.hpp"
 #include "dispatch/registry.hpp"
+#include "dispatch/select.hpp"
 
 using namespace tcgemm;
 
@@ -75,7 +76,7 @@ std::vector<const KernelInfo*> rows() {
 std::vector<const KernelInfo*> rows(const Mode& mode, const DeviceProperties& device) {
     std::vector<const KernelInfo*> taken;
     for (const KernelInfo* row : rows()) {
-        if (row->rejects(problem(mode, 64, 64, 64), device).empty()) taken.push_back(row);
+        if (rejection(*row, problem(mode, 64, 64, 64), device).empty()) taken.push_back(row);
     }
     return taken;
 }
@@ -122,8 +123,8 @@ TEST(says_what_a_card_lacks) {
     for (const KernelInfo* row : rows()) {
         const ValidProblem any = problem(kModes[0], 64, 64, 64);
         const char* const least = row->needs.fp8 ? "capability 8.9" : "capability 8.0";
-        CHECK(row->rejects(any, turing).find(least) != std::string::npos);
-        CHECK(row->rejects(any, small).find("bytes of shared memory") != std::string::npos);
+        CHECK(rejection(*row, any, turing).find(least) != std::string::npos);
+        CHECK(rejection(*row, any, small).find("bytes of shared memory") != std::string::npos);
     }
 }
 
@@ -171,7 +172,7 @@ TEST(fp8_itself_where_the_card_multiplies_it_and_as_float16_elsewhere) {
     const auto takers = [](const GemmProblem& problem, const DeviceProperties& device) {
         int fp8 = 0, others = 0;
         for (const KernelInfo* row : rows()) {
-            if (!row->rejects(ValidProblem::check(problem), device).empty()) continue;
+            if (!rejection(*row, ValidProblem::check(problem), device).empty()) continue;
             ++(row->needs.fp8 ? fp8 : others);
         }
         return std::pair{fp8, others};
@@ -214,7 +215,7 @@ TEST(fp8_itself_where_the_card_multiplies_it_and_as_float16_elsewhere) {
     CHECK(takers(p, ada) == (std::pair{1, 0}));
     for (const KernelInfo* row : rows()) {
         const ValidProblem valid = ValidProblem::check(p);
-        if (row->rejects(valid, ada).empty()) CHECK_EQ(row->schedule(valid, ada).split_k, 1);
+        if (rejection(*row, valid, ada).empty()) CHECK_EQ(row->schedule(valid, ada).split_k, 1);
     }
 }
 

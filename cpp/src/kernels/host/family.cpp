@@ -14,7 +14,6 @@ namespace {
 // tf32: whether elements are rounded to TF32, which float32 holds.
 template <DType compute, Accumulate accumulate, bool tf32>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (!device.device.is_cpu() || device.cc() != 0) return "takes CPU arrays only";
     // FP32 sums are promoted anyway: see BlockKernel::kBlockLanes.
     const bool promoted =
         accumulate == Accumulate::fp32 && problem->accumulate == Accumulate::promoted;

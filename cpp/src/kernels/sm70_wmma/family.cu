@@ -37,12 +37,6 @@ constexpr Accumulate accumulate() {
 
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < Row::least_cc) {
-        const char* needs = Row::is_int8
-                                ? "tensor cores that multiply int8 (compute capability 7.5)"
-                                : "tensor cores (compute capability 7.0)";
-        return needs_newer(needs, device);
-    }
     if (std::string reason = rejects_mode(problem, device, element<Row>(), accumulate<Row>(),
                                           Row::scales ? problem->epilogue : Epilogue::linear);
         !reason.empty()) {

@@ -56,14 +56,8 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
                         accumulate_of<Row>(), Row::scales ? problem->epilogue : Epilogue::linear);
 }
 
-constexpr const char* kAmpere = "an Ampere GPU or a newer one (compute capability 8.0)";
-
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < Row::least_cc) {
-        return needs_newer(
-            Row::fp8 ? "an Ada GPU or a newer one (compute capability 8.9)" : kAmpere, device);
-    }
     if (device.shared_memory_per_block < Row::shared_bytes) {
         return "needs " + std::to_string(Row::shared_bytes) +
                " bytes of shared memory a block, the device has " +
@@ -118,9 +112,6 @@ void launch(const GemmArgs& args, const Schedule& schedule, StreamView stream) {
 
 template <class Element, class Accumulator, int kTile>
 std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < 80) {
-        return needs_newer(kAmpere, device);
-    }
     constexpr DType kDType = dtype_of<Element>();
     if (kDType == DType::f32 && problem->precision != Precision::tf32) {
         return multiplies_others(problem, "tf32", "tf32");
@@ -144,9 +135,6 @@ constexpr KernelInfo whole_k_row(const char* name) {
 
 template <class Element, int kTile, bool kAnyK>
 std::string rejects_strips(const ValidProblem& problem, const DeviceProperties& device) {
-    if (device.cc() < 80) {
-        return needs_newer(kAmpere, device);
-    }
     const std::string reason = rejects_mode(problem, device, dtype_of<Element>(), Accumulate::fp32);
     return reason.empty() ? rejects_strips_size(problem, device, kTile, kAnyK) : reason;
 }
