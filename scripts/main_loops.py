@@ -170,7 +170,7 @@ def read_dynamic_shared_bytes(folder: Path) -> dict[str, int]:
     return {row["name"]: row["dynamic_shared_bytes"] for row in rows}
 
 
-# What kernels of whole_k/ multiply, in C++ and in the name of a row; None: CUDA cores.
+# What kernels of whole_k/ and strips multiply, in C++ and in the name of a row; None: CUDA cores.
 WHOLE_K_DTYPES = {
     None: "f32",
     "__half": "f16",
@@ -194,9 +194,8 @@ def shared_bytes(kernel: Kernel, architecture: str, dynamic: dict[str, int]) -> 
         (name,) = (name for name in dynamic if name.startswith(start) and name.endswith("x8"))
         return static + dynamic[name]
     if row := re.search(r"::strips_kernel<([\w:]+), (\d+), (true|false)>", str(kernel)):
-        kind, steps = ("strips", "x128") if row[3] == "true" else ("whole_k", "")
-        tile = f"{row[2]}x{row[2]}{steps}"
-        return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_{kind}_{tile}"]
+        tile = f"{row[2]}x{row[2]}" + ("x128" if row[3] == "true" else "")
+        return static + dynamic[f"sm80_mma_{WHOLE_K_DTYPES[row[1]]}_strips_{tile}"]
     if row := re.search(r"::outer_kernel<(?:\w+::)?Outer<(?:\w+::)?F(\d+)>", str(kernel)):
         (name,) = (name for name in dynamic if name.startswith(f"simt_f{row[1]}_outer_"))
         return static + dynamic[name]

@@ -400,7 +400,7 @@ def test_p09_thread_hammer(place, streams):
 @gpu_frameworks
 def test_p09_threads_launch_one_kernel_with_more_and_with_less_shared_memory(place, streams):
     """The limit that a kernel is given is the process's; K = 64 needs half of what 128 does."""
-    name = "sm80_mma_f16_whole_k_128x128"
+    name = "sm80_mma_f16_strips_128x128"
 
     def work(seed):
         k = 63 + seed % 2 * 64

@@ -1,10 +1,7 @@
 """The kernels for a whole K: every size of a tile, in every layout and alignment that they load."""
 
-import itertools
-
 import pytest
 import tcgemm
-from harness import Layout
 from harness.forced import (
     ODD,
     ODD_COL,
@@ -31,12 +28,8 @@ def tile_of(kernel):
 
 
 def largest_k(kernel):
-    """Of two whole tiles in 48 KB of shared memory, in lines along K or across it. Or, in strips,
-    of one, with a copy that is aligned, in as much as there is."""
+    """Of two whole tiles in 48 KB of shared memory, in lines along K or across it."""
     tile, operand = tile_of(kernel), 24_000 // 2
-    if tile > 32:
-        shared = tcgemm.devices()[0]["shared_memory_per_block_bytes"]
-        return min(128, (shared // tile - 160) // 8)
     item = {"fp64": 8, "fp32": 4, "tf32": 4, "int8": 1}.get(mode_of(kernel).name, 2)
     return min(128, operand // (tile * item + 48), (operand // tile - 48) // item)
 
@@ -64,17 +57,6 @@ def test_each_layout(kernel):
 
 def test_batches_of_more_tiles_than_are_at_work_at_once(kernel):
     check_batches(kernel, 15, 17, 11, (3000, 3))
-
-
-@pytest.mark.parametrize("output", ["float16", "bfloat16", "float32"])
-def test_rows_of_d_that_begin_anywhere(kernel, output):
-    """Strips are stored in vectors: of rows that follow each other, or with gaps, and none else."""
-    if mode_of(kernel).name not in ("fp16", "bf16") or tile_of(kernel) < 64:
-        pytest.skip("stores elements")
-    for m, n in itertools.product((1, 16, 33, 130), (1, 2, 7, 8, 31, 33, 64, 65, 127, 130)):
-        a, b, _ = operands(mode_of(kernel), m, n, 5, (3,))
-        for layout in (Layout(), Layout(offset=1), Layout(pad=1), Layout(pad=8, offset=3)):
-            check(kernel, a, b, expect="exact", out_dtype=output, layouts={"out": layout})
 
 
 def test_long_thin_matrices(kernel):
