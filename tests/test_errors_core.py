@@ -151,8 +151,17 @@ def test_e01_null_structures(lab, device):
     assert c_api.status_name(code) == "invalid_argument"
     assert "NULL" in c_api.last_error()
     lib.tcgemm_plan_destroy(None)
-    code = lib.tcgemm_plan_run(None, None, None, None, None, 1.0, 0.0, None, None, 0)
-    assert c_api.status_name(code) == "invalid_argument"
+    nowhere = ctypes.byref(c_api.Pointers())
+    for name, call in (
+        ("plan", lambda: lib.tcgemm_plan_run(None, nowhere, 1.0, 0.0, None, None, 0)),
+        ("problem", lambda: lib.tcgemm_gemm(None, device, nowhere, 1.0, 0.0, None)),
+        (
+            "pointers",
+            lambda: lib.tcgemm_gemm(ctypes.byref(problem), device, None, 1.0, 0.0, None),
+        ),
+    ):
+        assert c_api.status_name(call()) == "invalid_argument"
+        assert f"{name} is NULL" in c_api.last_error()
     assert c_api.gemm(problem, None, None, None, None, device=device) == "invalid_layout"
 
 

@@ -107,6 +107,10 @@ void run(int rounds, int calls) {
     const tcgemm_problem raw = c_problem();
     tcgemm_plan* c_plan = nullptr;
     check(tcgemm_plan_create(&raw, 0, &c_plan));
+    tcgemm_pointers c_pointers = {};
+    c_pointers.a = a.data();
+    c_pointers.b = b.data();
+    c_pointers.d = d.data();
     Event event(0);
 
     device::LaunchConfig config;
@@ -144,16 +148,13 @@ void run(int rounds, int calls) {
          {}},
         {"tcgemm_plan_run",
          [&] {
-             check(tcgemm_plan_run(c_plan, a.data(), b.data(), nullptr, d.data(), 1, 0,
-                                   stream.view().get(), workspace.data(), workspace.bytes()));
+             check(tcgemm_plan_run(c_plan, &c_pointers, 1, 0, stream.view().get(), workspace.data(),
+                                   workspace.bytes()));
          },
          {}},
         {"gemm", [&] { gemm(problem, device, pointers, {}, stream); }, {}},
         {"tcgemm_gemm",
-         [&] {
-             check(tcgemm_gemm(&raw, 0, a.data(), b.data(), nullptr, d.data(), 1, 0,
-                               stream.view().get()));
-         },
+         [&] { check(tcgemm_gemm(&raw, 0, &c_pointers, 1, 0, stream.view().get())); },
          {}},
         {"Plan::run that packs",
          [&] { packing.run(pointers, {}, stream, packed.data(), packed.bytes()); },

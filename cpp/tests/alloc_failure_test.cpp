@@ -58,8 +58,10 @@ tcgemm_status multiply(std::int64_t size, const std::vector<float>& a, std::vect
     tcgemm_plan* plan = nullptr;
     tcgemm_status status = tcgemm_plan_create(&problem, TCGEMM_CPU, &plan);
     if (status == TCGEMM_OK) {
-        status =
-            tcgemm_plan_run(plan, a.data(), a.data(), nullptr, d.data(), 1, 0, nullptr, nullptr, 0);
+        tcgemm_pointers at = {};
+        at.a = at.b = a.data();
+        at.d = d.data();
+        status = tcgemm_plan_run(plan, &at, 1, 0, nullptr, nullptr, 0);
     }
     tcgemm_plan_destroy(plan);
     return status;

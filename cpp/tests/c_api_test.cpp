@@ -9,24 +9,30 @@ namespace {
 
 std::string last_error() { return tcgemm_last_error(); }
 
+tcgemm_pointers pointers(const void* a, const void* b, void* d) {
+    tcgemm_pointers at = {};
+    at.a = a;
+    at.b = b;
+    at.d = d;
+    return at;
+}
+
 TEST(multiplies_through_the_c_interface) {
     tcgemm_problem problem;
     tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT32);
     problem.a.alignment = problem.b.alignment = problem.c.alignment = problem.d.alignment = 4;
     const std::vector<float> a = {1, 2, 3, 4, 5, 6}, b = {1, 0, 0, 1, 1, 1};
     std::vector<float> d(4);
-    CHECK_EQ(
-        tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
-        TCGEMM_OK);
+    tcgemm_pointers at = pointers(a.data(), b.data(), d.data());
+    CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, &at, 1, 0, nullptr), TCGEMM_OK);
     CHECK((d == std::vector<float>{4, 5, 10, 11}));
 
     tcgemm_plan* plan = nullptr;
     CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, &plan), TCGEMM_OK);
     CHECK_EQ(std::string(tcgemm_plan_kernel(plan)), "host_float32");
     CHECK_EQ(tcgemm_plan_workspace_bytes(plan), std::size_t{0});
-    CHECK_EQ(
-        tcgemm_plan_run(plan, a.data(), b.data(), d.data(), d.data(), 1, 1, nullptr, nullptr, 0),
-        TCGEMM_OK);
+    at.c = d.data();
+    CHECK_EQ(tcgemm_plan_run(plan, &at, 1, 1, nullptr, nullptr, 0), TCGEMM_OK);
     CHECK((d == std::vector<float>{8, 10, 20, 22}));
     tcgemm_plan_destroy(plan);
 }
@@ -41,9 +47,8 @@ TEST(modes_that_are_asked_for) {
     const std::vector<float> a = {2049, 2, 3, 4, 5, 6},
                              b = {1, 0, 0, 1, 1, 1};  // 2049 goes to 2048
     std::vector<float> d(4);
-    CHECK_EQ(
-        tcgemm_gemm(&problem, TCGEMM_CPU, a.data(), b.data(), nullptr, d.data(), 1, 0, nullptr),
-        TCGEMM_OK);
+    const tcgemm_pointers at = pointers(a.data(), b.data(), d.data());
+    CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, &at, 1, 0, nullptr), TCGEMM_OK);
     CHECK((d == std::vector<float>{2051, 5, 10, 11}));
 }
 
@@ -65,27 +70,29 @@ TEST(scales_of_fp8_operands) {
     alignas(16) unsigned char a_memory[8], b_memory[8];
     std::copy(a.begin(), a.end(), a_memory);
     std::copy(b.begin(), b.end(), b_memory);
-    tcgemm_pointers at = {a_memory,       b_memory,       nullptr,       d.data(),
-                          scale_a.data(), scale_b.data(), scale_d.data()};
-    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_OK);
-    CHECK((d == std::vector<float>{30, 20, 15, 45}));
+    tcgemm_pointers at = pointers(a_memory, b_memory, d.data());
+    at.scale_a = scale_a.data();
+    at.scale_b = scale_b.data();
+    at.scale_d = scale_d.data();
+    const std::vector<float> expected = {30, 20, 15, 45};
+    CHECK_EQ(tcgemm_plan_run(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_OK);
+    CHECK(d == expected);
+    d.assign(4, -1);
+    CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, &at, 1, 0, nullptr), TCGEMM_OK);
+    CHECK(d == expected);
+    const auto both_refuse = [&](const char* words) {
+        CHECK_EQ(tcgemm_plan_run(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
+        CHECK(last_error().find(words) != std::string::npos);
+        CHECK_EQ(tcgemm_gemm(&problem, TCGEMM_CPU, &at, 1, 0, nullptr), TCGEMM_INVALID_LAYOUT);
+        CHECK(last_error().find(words) != std::string::npos);
+        CHECK(d == expected);
+    };
     at.scale_a = nullptr;
-    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
-    CHECK(last_error().find("scale_a is a null pointer") != std::string::npos);
+    both_refuse("scale_a is a null pointer");
     at.scale_a = d.data() + 1;
-    CHECK_EQ(tcgemm_plan_run_scaled(plan, &at, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
-    CHECK(last_error().find("D overlaps operand scale_a") != std::string::npos);
-    CHECK_EQ(tcgemm_plan_run_scaled(plan, nullptr, 1, 0, nullptr, nullptr, 0),
-             TCGEMM_INVALID_ARGUMENT);
-    // The calls that take no addresses of scales say which one does.
-    CHECK_EQ(
-        tcgemm_plan_run(plan, a_memory, b_memory, nullptr, d.data(), 1, 0, nullptr, nullptr, 0),
-        TCGEMM_INVALID_ARGUMENT);
-    CHECK(last_error().find("tcgemm_plan_run_scaled") != std::string::npos);
-    CHECK_EQ(
-        tcgemm_gemm(&problem, TCGEMM_CPU, a_memory, b_memory, nullptr, d.data(), 1, 0, nullptr),
-        TCGEMM_INVALID_ARGUMENT);
-    CHECK(last_error().find("tcgemm_plan_run_scaled") != std::string::npos);
+    both_refuse("D overlaps operand scale_a");
+    at = pointers(a_memory, b_memory, d.data());
+    both_refuse("scale_a is a null pointer");
     tcgemm_plan_destroy(plan);
 }
 
@@ -121,11 +128,28 @@ TEST(every_failure_has_its_status_and_a_message) {
     CHECK_EQ(create(as_is, -2), TCGEMM_DEVICE_ERROR);
     CHECK_EQ(tcgemm_plan_create(nullptr, TCGEMM_CPU, &plan), TCGEMM_INVALID_ARGUMENT);
     CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, nullptr), TCGEMM_INVALID_ARGUMENT);
-    CHECK_EQ(
-        tcgemm_plan_run(nullptr, nullptr, nullptr, nullptr, nullptr, 1, 0, nullptr, nullptr, 0),
-        TCGEMM_INVALID_ARGUMENT);
     CHECK(plan == nullptr);
     tcgemm_plan_destroy(nullptr);
+}
+
+TEST(null_structures) {
+    tcgemm_problem problem;
+    tcgemm_problem_init(&problem, 2, 2, 3, TCGEMM_FLOAT32);
+    const tcgemm_pointers none = {};
+    const auto refuses = [](tcgemm_status status, const char* words) {
+        CHECK_EQ(status, TCGEMM_INVALID_ARGUMENT);
+        CHECK(last_error().find(words) != std::string::npos);
+    };
+    tcgemm_plan* plan = nullptr;
+    CHECK_EQ(tcgemm_plan_create(&problem, TCGEMM_CPU, &plan), TCGEMM_OK);
+    refuses(tcgemm_plan_run(nullptr, &none, 1, 0, nullptr, nullptr, 0), "plan is NULL");
+    refuses(tcgemm_plan_run(plan, nullptr, 1, 0, nullptr, nullptr, 0), "pointers is NULL");
+    refuses(tcgemm_gemm(nullptr, TCGEMM_CPU, &none, 1, 0, nullptr), "problem is NULL");
+    refuses(tcgemm_gemm(&problem, TCGEMM_CPU, nullptr, 1, 0, nullptr), "pointers is NULL");
+    // Zeros are no addresses, and no product reads them by mistake.
+    CHECK_EQ(tcgemm_plan_run(plan, &none, 1, 0, nullptr, nullptr, 0), TCGEMM_INVALID_LAYOUT);
+    CHECK(last_error().find("operand D is a null pointer") != std::string::npos);
+    tcgemm_plan_destroy(plan);
 }
 
 TEST(speaks_of_itself) {

@@ -66,6 +66,18 @@ class Problem(ctypes.Structure):
     ]
 
 
+class Pointers(ctypes.Structure):
+    _fields_ = [
+        ("a", ctypes.c_void_p),
+        ("b", ctypes.c_void_p),
+        ("c", ctypes.c_void_p),
+        ("d", ctypes.c_void_p),
+        ("scale_a", ctypes.c_void_p),
+        ("scale_b", ctypes.c_void_p),
+        ("scale_d", ctypes.c_void_p),
+    ]
+
+
 @functools.cache
 def library() -> ctypes.CDLL:
     """The libtcgemm of the installed package."""
@@ -83,12 +95,12 @@ def library() -> ctypes.CDLL:
         ("tcgemm_plan_destroy", None, (pointer,)),
         ("tcgemm_plan_kernel", ctypes.c_char_p, (pointer,)),
         ("tcgemm_plan_workspace_bytes", size, (pointer,)),
-        ("tcgemm_plan_run", ctypes.c_int, (*5 * (pointer,), real, real, pointer, pointer, size)),
         (
-            "tcgemm_gemm",
+            "tcgemm_plan_run",
             ctypes.c_int,
-            (pointer, ctypes.c_int, *4 * (pointer,), real, real, pointer),
+            (pointer, pointer, real, real, pointer, pointer, size),
         ),
+        ("tcgemm_gemm", ctypes.c_int, (pointer, ctypes.c_int, pointer, real, real, pointer)),
     ):
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
@@ -136,10 +148,9 @@ class Plan:
         workspace: int | None = None,
         workspace_bytes: int = 0,
     ) -> str:
+        at = ctypes.byref(Pointers(a, b, c, d))
         return status_name(
-            library().tcgemm_plan_run(
-                self._plan, a, b, c, d, alpha, beta, None, workspace, workspace_bytes
-            )
+            library().tcgemm_plan_run(self._plan, at, alpha, beta, None, workspace, workspace_bytes)
         )
 
     def __del__(self) -> None:
@@ -156,5 +167,5 @@ def gemm(
     beta: float = 0.0,
     device: int = CPU,
 ) -> str:
-    code = library().tcgemm_gemm(ctypes.byref(made), device, a, b, c, d, alpha, beta, None)
-    return status_name(code)
+    at = ctypes.byref(Pointers(a, b, c, d))
+    return status_name(library().tcgemm_gemm(ctypes.byref(made), device, at, alpha, beta, None))

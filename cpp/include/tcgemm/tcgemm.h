@@ -119,13 +119,16 @@ typedef struct tcgemm_problem {
     tcgemm_overflow overflow;
 } tcgemm_problem;
 
-/* Addresses of element (0, 0) of batch 0; NULL where the problem has no such operand. */
+/* Addresses of element (0, 0) of batch 0, on the plan's device. Make all zero first, as in
+ * `tcgemm_pointers at = {0};`, so that what is not set is NULL. c may be NULL where beta is 0; a,
+ * b, scale_a and scale_b where alpha or k is 0; all where D has no elements. c may be d, with the
+ * same strides; nothing else may overlap d. Scales that the problem does not have are ignored. */
 typedef struct tcgemm_pointers {
     const void* a;
     const void* b;
     const void* c;
     void* d;
-    const float* scale_a;
+    const float* scale_a; /* scales: aligned to 4 */
     const float* scale_b;
     const float* scale_d;
 } tcgemm_pointers;
@@ -157,26 +160,18 @@ TCGEMM_API void tcgemm_plan_destroy(tcgemm_plan* plan);                 /* NULL 
 TCGEMM_API const char* tcgemm_plan_kernel(const tcgemm_plan* plan);     /* lives as the plan */
 TCGEMM_API size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan); /* bytes */
 /* Several threads may run the same plan at the same time, each run with a workspace and a D of its
- * own. c may be NULL where beta is 0, a and b where alpha or k is 0; c may be d, with the same
- * strides, and nothing else may overlap d. alpha and beta are rounded to the accumulator's
+ * own. `pointers` is read before the call returns. alpha and beta are rounded to the accumulator's
  * precision; of an int32 result they must be whole numbers of at most 2^31 in magnitude. `stream`
  * is a cudaStream_t (ignored on the CPU). workspace: tcgemm_plan_workspace_bytes() bytes aligned to
- * 256, or NULL with 0 bytes: then it is taken from the library's pool. A problem with scales is
- * refused: see tcgemm_plan_run_scaled(). */
-TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b,
-                                         const void* c, void* d, double alpha, double beta,
-                                         void* stream, void* workspace, size_t workspace_bytes);
-/* The same for a problem with scales, or without. */
-TCGEMM_API tcgemm_status tcgemm_plan_run_scaled(const tcgemm_plan* plan,
-                                                const tcgemm_pointers* pointers, double alpha,
-                                                double beta, void* stream, void* workspace,
-                                                size_t workspace_bytes);
+ * 256, or NULL with 0 bytes: then it is taken from the library's pool. */
+TCGEMM_API tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const tcgemm_pointers* pointers,
+                                         double alpha, double beta, void* stream, void* workspace,
+                                         size_t workspace_bytes);
 
-/* All in one: a cached plan, a workspace out of the library's pool. A problem with scales is
- * refused: make a plan and run it with tcgemm_plan_run_scaled(). */
-TCGEMM_API tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device, const void* a,
-                                     const void* b, const void* c, void* d, double alpha,
-                                     double beta, void* stream);
+/* All in one: a cached plan, run with a workspace out of the library's pool. */
+TCGEMM_API tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device,
+                                     const tcgemm_pointers* pointers, double alpha, double beta,
+                                     void* stream);
 
 #ifdef __cplusplus
 }

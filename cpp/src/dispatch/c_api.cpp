@@ -121,26 +121,15 @@ Device to_device(int device) {
     return Device{device};
 }
 
-// The calls that take A to D alone have no addresses of scales.
-void check_no_scales(const GemmProblem& problem) {
-    if (problem.scale_a.kind == ScaleKind::none && problem.scale_b.kind == ScaleKind::none &&
-        !problem.scale_d) {
-        return;
-    }
-    throw InvalidArgument(
-        "the problem has scales, whose addresses this call does not take; make a plan and run it "
-        "with tcgemm_plan_run_scaled()");
-}
-
 StreamView to_stream(void* stream) { return static_cast<StreamHandle>(stream); }
 
-void run(const Plan& plan, const GemmPointers& pointers, const GemmScalars& scalars, void* stream,
-         void* workspace, std::size_t workspace_bytes) {
-    if (workspace == nullptr && workspace_bytes == 0) {
-        plan.run(pointers, scalars, to_stream(stream));
-    } else {
-        plan.run(pointers, scalars, to_stream(stream), workspace, workspace_bytes);
+GemmPointers to_pointers(const tcgemm_pointers* raw) {
+    if (raw == nullptr) {
+        throw InvalidArgument(
+            "pointers is NULL; give the address of a tcgemm_pointers, with NULL for each operand "
+            "that there is not");
     }
+    return {raw->a, raw->b, raw->c, raw->d, raw->scale_a, raw->scale_b, raw->scale_d};
 }
 
 }  // namespace
@@ -204,33 +193,26 @@ size_t tcgemm_plan_workspace_bytes(const tcgemm_plan* plan) {
     return plan ? plan->plan.workspace_bytes() : 0;
 }
 
-tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const void* a, const void* b, const void* c,
-                              void* d, double alpha, double beta, void* stream, void* workspace,
+tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const tcgemm_pointers* pointers,
+                              double alpha, double beta, void* stream, void* workspace,
                               size_t workspace_bytes) {
     return guarded([&] {
         const Plan& p = required(plan, "plan").plan;
-        check_no_scales(p.problem());
-        run(p, {a, b, c, d}, {alpha, beta}, stream, workspace, workspace_bytes);
+        const GemmPointers at = to_pointers(pointers);
+        if (workspace == nullptr && workspace_bytes == 0) {
+            p.run(at, {alpha, beta}, to_stream(stream));
+        } else {
+            p.run(at, {alpha, beta}, to_stream(stream), workspace, workspace_bytes);
+        }
     });
 }
 
-tcgemm_status tcgemm_plan_run_scaled(const tcgemm_plan* plan, const tcgemm_pointers* pointers,
-                                     double alpha, double beta, void* stream, void* workspace,
-                                     size_t workspace_bytes) {
+tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device,
+                          const tcgemm_pointers* pointers, double alpha, double beta,
+                          void* stream) {
     return guarded([&] {
-        const Plan& p = required(plan, "plan").plan;
-        const tcgemm_pointers& at = required(pointers, "pointers");
-        run(p, {at.a, at.b, at.c, at.d, at.scale_a, at.scale_b, at.scale_d}, {alpha, beta}, stream,
-            workspace, workspace_bytes);
-    });
-}
-
-tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device, const void* a, const void* b,
-                          const void* c, void* d, double alpha, double beta, void* stream) {
-    return guarded([&] {
-        const auto plan = cached_plan(to_problem(required(problem, "problem")), to_device(device));
-        check_no_scales(plan->problem());
-        plan->run({a, b, c, d}, {alpha, beta}, to_stream(stream));
+        gemm(to_problem(required(problem, "problem")), to_device(device), to_pointers(pointers),
+             {alpha, beta}, to_stream(stream));
     });
 }
 
