@@ -83,16 +83,16 @@ void check(tcgemm_status status) {
 void run(int rounds, int calls) {
     const Device device = Device::cuda(0);
     const DeviceGuard guard(device);
-    const Stream stream(0);
+    const Stream stream(device);
     const std::size_t bytes = kSize * kSize * sizeof(float);
-    const DeviceBuffer a(bytes, 0, stream), b(bytes, 0, stream), d(bytes, 0, stream);
+    const DeviceBuffer a(bytes, device, stream), b(bytes, device, stream), d(bytes, device, stream);
     const GemmPointers pointers = {a.data(), b.data(), nullptr, d.data()};
 
     const GemmProblem problem = problem_of(DType::f16, Precision::automatic);
     const Plan plan(problem, device);
     const Choice choice =
         select(ValidProblem::check(problem), properties(device), forced_by_environment());
-    const DeviceBuffer workspace(plan.workspace_bytes(), 0, stream);
+    const DeviceBuffer workspace(plan.workspace_bytes(), device, stream);
     GemmArgs args;
     args.m = args.n = args.k = kSize;
     args.a = view(a.data(), DType::f16);
@@ -102,7 +102,7 @@ void run(int rounds, int calls) {
 
     // FP32 operands in FP16: packed first, so that there is a workspace.
     const Plan packing(problem_of(DType::f32, Precision::fp16), device);
-    const DeviceBuffer packed(packing.workspace_bytes(), 0, stream);
+    const DeviceBuffer packed(packing.workspace_bytes(), device, stream);
 
     const tcgemm_problem raw = c_problem();
     tcgemm_plan* c_plan = nullptr;
@@ -111,7 +111,7 @@ void run(int rounds, int calls) {
     c_pointers.a = a.data();
     c_pointers.b = b.data();
     c_pointers.d = d.data();
-    Event event(0);
+    Event event(device);
 
     device::LaunchConfig config;
     config.threads = 128;
@@ -169,7 +169,9 @@ void run(int rounds, int calls) {
         {"part: Event::record", [&] { event.record(stream); }, {}},
         {"part: Event::wait_on", [&] { event.wait_on(stream); }, {}},
         {"part: a tensor map", [&] { runtime::encode_tensor_map(map, shape); }, {}},
-        {"part: DeviceBuffer of 1 MB", [&] { const DeviceBuffer other(1 << 20, 0, stream); }, {}},
+        {"part: DeviceBuffer of 1 MB",
+         [&] { const DeviceBuffer other(1 << 20, device, stream); },
+         {}},
     };
     measure(rows, rounds, calls, stream);
     tcgemm_plan_destroy(c_plan);

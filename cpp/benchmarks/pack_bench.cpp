@@ -20,6 +20,8 @@ using namespace tcgemm;
 
 namespace {
 
+constexpr Device kDevice = Device::cuda(0);
+
 struct Case {
     int operands;
     std::int64_t rows, cols;  // row-major, without gaps between rows
@@ -79,7 +81,7 @@ double median(std::vector<double> times) {
 
 template <class Launch>
 double microseconds(const Launch& launch, StreamView stream) {
-    Event start(0, true), stop(0, true);
+    Event start(kDevice, true), stop(kDevice, true);
     start.record(stream);
     launch();
     stop.record(stream);
@@ -112,7 +114,7 @@ struct Row {
 };
 
 Row measure(const Case& c, int repeats) {
-    const Stream stream(0);
+    const Stream stream(kDevice);
     pack::Task task;
     task.rows = c.rows;
     task.cols = c.cols;
@@ -141,10 +143,10 @@ Row measure(const Case& c, int repeats) {
     const std::size_t sets = std::max(turns, static_cast<std::size_t>(c.operands));
     std::vector<DeviceBuffer> from, to, copy;
     for (std::size_t i = 0; i < sets; ++i) {
-        from.emplace_back(read, 0, stream);
+        from.emplace_back(read, kDevice, stream);
         copy_async(from.back().data(), noise.data(), read, stream);
-        to.emplace_back(task.target.bytes, 0, stream);
-        copy.emplace_back(moved / 2, 0, stream);
+        to.emplace_back(task.target.bytes, kDevice, stream);
+        copy.emplace_back(moved / 2, kDevice, stream);
     }
     stream.view().synchronize();
 

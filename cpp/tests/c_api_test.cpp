@@ -160,6 +160,10 @@ TEST(speaks_of_itself) {
         CHECK_EQ(tcgemm_release_unused_memory(device), TCGEMM_OK);
     }
     CHECK_EQ(tcgemm_release_unused_memory(63), TCGEMM_DEVICE_ERROR);
+    CHECK_EQ(tcgemm_release_unused_memory(TCGEMM_CPU), TCGEMM_DEVICE_ERROR);
+    CHECK(last_error().find("device is the CPU") != std::string::npos);
+    CHECK_EQ(tcgemm_release_unused_memory(-2), TCGEMM_DEVICE_ERROR);
+    CHECK(last_error().find("device is -2") != std::string::npos);
 }
 
 }  // namespace

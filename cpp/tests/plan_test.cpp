@@ -61,9 +61,9 @@ std::vector<float> product(const GemmProblem& p, Device device, const std::vecto
         gemm(p, device, {a.data(), b.data(), nullptr, d.data()});
         return d;
     }
-    const Stream stream(device.ordinal);
+    const Stream stream(device);
     const auto upload = [&](const std::vector<float>& host) {
-        DeviceBuffer buffer(host.size() * sizeof(float), device.ordinal, stream);
+        DeviceBuffer buffer(host.size() * sizeof(float), device, stream);
         copy_async(buffer.data(), host.data(), buffer.bytes(), stream);
         return buffer;
     };
@@ -208,7 +208,8 @@ TEST(a_workspace_that_is_needed_is_refused_with_its_address) {
     for (Operand* operand : {&p.a, &p.b, &p.c, &p.d}) operand->alignment = 16;
     const Plan plan(p, Device::cuda(0));
     CHECK(plan.workspace_bytes() > 0);
-    const DeviceBuffer memory(1 << 20, 0, {}), workspace(plan.workspace_bytes() + 16, 0, {});
+    const DeviceBuffer memory(1 << 20, plan.device(), {}),
+        workspace(plan.workspace_bytes() + 16, plan.device(), {});
     void* const data = memory.data();
     const auto run_in = [&](void* at, std::size_t bytes) {
         plan.run({data, data, nullptr, static_cast<char*>(data) + (1 << 19)}, {}, {}, at, bytes);
@@ -279,10 +280,12 @@ TEST(a_device_that_is_not_there_is_named) {
 
 TEST(owners_are_moved_not_copied) {
     if (cuda_device_count() == 0) return;
-    Stream stream(0);
+    const Device gpu = Device::cuda(0);
+    Stream stream(gpu);
     Stream taken = std::move(stream);
-    DeviceBuffer buffer(1024, 0, taken);
+    DeviceBuffer buffer(1024, gpu, taken);
     void* const data = buffer.data();
+    CHECK(buffer.device() == gpu);
     DeviceBuffer other = std::move(buffer);
     CHECK(buffer.data() == nullptr);  // NOLINT(bugprone-use-after-move): that is the point
     CHECK(other.data() == data);
@@ -291,26 +294,30 @@ TEST(owners_are_moved_not_copied) {
     copy_async(received.data(), other.data(), 1024, taken);
     taken.view().synchronize();
     CHECK(received == sent);
-    Event start(0, true), stop(0, true);
+    Event start(gpu, true), stop(gpu, true);
     start.record(taken);
     stop.record(taken);
     stop.synchronize();
     CHECK(stop.milliseconds_since(start) >= 0);
-    CHECK_THROWS(OutOfMemory, DeviceBuffer(std::size_t{1} << 60, 0, taken), "bytes left");
-    DeviceBuffer after(1024, 0, taken);  // a failed allocation leaves no trace
+    CHECK_THROWS(OutOfMemory, DeviceBuffer(std::size_t{1} << 60, gpu, taken), "bytes left");
+    DeviceBuffer after(1024, gpu, taken);  // a failed allocation leaves no trace
     CHECK(after.data() != nullptr);
-    release_unused_memory(0);
+    release_unused_memory(gpu);
 }
 
 TEST(owners_name_a_device_that_is_not_there) {
-    for (const int device : {-1, 64, 1 << 20}) {
-        const std::string name = "device cuda:" + std::to_string(device) + " does not exist";
-        CHECK_THROWS(DeviceError, DeviceBuffer(8, device, {}), name);
-        CHECK_THROWS(DeviceError, DeviceBuffer(0, device, {}), name);
-        CHECK_THROWS(DeviceError, Stream(device), name);
-        CHECK_THROWS(DeviceError, Event(device), name);
-        CHECK_THROWS(DeviceError, release_unused_memory(device), name);
-    }
+    const auto refuse = [](Device device, const char* words) {
+        CHECK_THROWS(DeviceError, DeviceBuffer(8, device, {}), words);
+        CHECK_THROWS(DeviceError, DeviceBuffer(0, device, {}), words);
+        CHECK_THROWS(DeviceError, Stream(device), words);
+        CHECK_THROWS(DeviceError, Event(device), words);
+        CHECK_THROWS(DeviceError, release_unused_memory(device), words);
+    };
+    refuse(Device::cpu(), "device is the CPU");
+    refuse(Device::cuda(-1), "negative ordinals become, does not exist");
+    refuse(Device::cuda(64), "device cuda:64 does not exist");
+    refuse(Device::cuda(1 << 20), "device cuda:1048576 does not exist");
+    CHECK(DeviceBuffer().device().is_cpu());
 }
 
 // The legacy default stream is another one on each device.
@@ -318,9 +325,9 @@ TEST(a_buffer_is_freed_on_its_own_device) {
     if (cuda_device_count() < 2) return;
     const DeviceGuard elsewhere(Device::cuda(0));
     {
-        DeviceBuffer buffer(1024, 1, {});
+        DeviceBuffer buffer(1024, Device::cuda(1), {});
     }
-    const DeviceBuffer other(1024, 0, {});
+    const DeviceBuffer other(1024, Device::cuda(0), {});
     CHECK(other.data() != nullptr);
 }
 

@@ -61,8 +61,7 @@ std::unique_ptr<DeviceArray> DeviceArray::allocate(DType dtype, int ndim, const 
     std::unique_ptr<DeviceArray> array(new DeviceArray);
     array->view_ = packed(dtype, ndim, shape, device);
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(array->view_.bytes(), 1));
-    array->buffer_ =
-        std::make_shared<const DeviceBuffer>(bytes, device.ordinal, service_stream(device));
+    array->buffer_ = std::make_shared<const DeviceBuffer>(bytes, device, service_stream(device));
     array->view_.data = array->buffer_->data();
     return array;
 }

@@ -147,8 +147,10 @@ py::dict build_row() {
 void release_unused(std::optional<int> device) {
     about_to_use_cuda();
     const ReleasedGil no_gil;
-    if (device) return release_unused_memory(*device);
-    for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) release_unused_memory(ordinal);
+    if (device) return release_unused_memory(Device::cuda(*device));
+    for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) {
+        release_unused_memory(Device::cuda(ordinal));
+    }
 }
 
 constexpr const char* kPlanDoc =

@@ -63,8 +63,8 @@ GemmPointers pointers_of(const Operands& operands, const Statement& statement) {
 }  // namespace
 
 Workspace::Workspace(std::size_t bytes, Device device)
-    : buffer_(std::make_shared<DeviceBuffer>(bytes, device.ordinal, service_stream(device))),
-      last_use_(device.ordinal) {
+    : buffer_(std::make_shared<DeviceBuffer>(bytes, device, service_stream(device))),
+      last_use_(device) {
     // The memory may have been another plan's that is still at work in it. Waited for here, as a
     // captured run can't.
     const ReleasedGil no_gil;

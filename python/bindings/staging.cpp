@@ -80,7 +80,7 @@ StagedArray::StagedArray(const ArrayView& host, Device device, StreamView stream
     : host_(host), span_(footprint(host)), as_span_(fills_its_span(host)), stream_(stream) {
     if (host.element_count() == 0) return;
     if (!as_span_) span_ = footprint(packed_like(host));
-    buffer_ = DeviceBuffer(span_.high - span_.low, device.ordinal, stream);
+    buffer_ = DeviceBuffer(span_.high - span_.low, device, stream);
     origin_ = static_cast<char*>(buffer_.data()) - span_.low;
 }
 

@@ -77,7 +77,7 @@ StreamHandle stream_from_python(py::handle stream, Device device) {
 
 void order(StreamView earlier, StreamView later, Device device) {
     if (earlier.get() == later.get()) return;
-    Event event(device.ordinal);
+    Event event(device);
     event.record(earlier);
     event.wait_on(later);
 }
@@ -88,7 +88,7 @@ namespace {
 
 struct StreamPool {
     std::mutex mutex;
-    std::map<int, std::vector<Stream>> idle;  // by device
+    std::map<int, std::vector<Stream>> idle;  // by ordinal
     std::map<int, Stream> service;
 };
 
@@ -107,7 +107,7 @@ Stream take_stream(Device device) {
             return stream;
         }
     }
-    return Stream(device.ordinal);
+    return Stream(device);
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ StreamView service_stream(Device device) {
     const std::lock_guard<std::mutex> lock(pool().mutex);
     auto found = pool().service.find(device.ordinal);
     if (found == pool().service.end()) {
-        found = pool().service.emplace(device.ordinal, Stream(device.ordinal)).first;
+        found = pool().service.emplace(device.ordinal, Stream(device)).first;
     }
     return found->second.view();
 }
@@ -128,7 +128,7 @@ BorrowedStream::~BorrowedStream() {
     try {
         stream_.view().synchronize();  // after an error the stream may still read host arrays
         const std::lock_guard<std::mutex> lock(pool().mutex);
-        pool().idle[stream_.device()].push_back(std::move(stream_));
+        pool().idle[stream_.device().ordinal].push_back(std::move(stream_));
     } catch (...) {
         // The device is lost; so is the stream.
     }

@@ -63,9 +63,9 @@ std::vector<float> multiply_on_gpu(const std::vector<float>& a, const std::vecto
     const tcgemm::Plan plan(row_major_problem(), tcgemm::Device::cuda(0));
     std::printf("GPU kernel: %s\n", plan.kernel().c_str());
     const tcgemm::DeviceGuard guard(plan.device());
-    const tcgemm::Stream stream(0);
+    const tcgemm::Stream stream(plan.device());
     const auto upload = [&stream](const std::vector<float>& values) {
-        tcgemm::DeviceBuffer buffer(values.size() * sizeof(float), 0, stream);
+        tcgemm::DeviceBuffer buffer(values.size() * sizeof(float), stream.device(), stream);
         tcgemm::copy_async(buffer.data(), values.data(), buffer.bytes(), stream);
         return buffer;
     };

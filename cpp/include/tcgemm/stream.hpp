@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "tcgemm/device.hpp"
 #include "tcgemm/export.h"
 
 struct CUstream_st;  // what cudaStream_t points to: no CUDA header is needed to use this one
@@ -36,34 +37,35 @@ class StreamView {
 // A non-blocking stream of one device, destroyed with its owner. Move-only.
 class TCGEMM_API Stream {
    public:
-    explicit Stream(int device);  // throws DeviceError for one that is not there
+    // Throws DeviceError for a device that is not there and for the CPU.
+    explicit Stream(Device device);
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;
     StreamView view() const noexcept { return handle_; }
     operator StreamView() const noexcept { return handle_; }
-    int device() const noexcept { return device_; }
+    Device device() const noexcept { return device_; }
 
    private:
-    int device_ = -1;
+    Device device_;
     StreamHandle handle_ = nullptr;
 };
 
 // An event of one device, destroyed with its owner. Move-only.
 class TCGEMM_API Event {
    public:
-    explicit Event(int device, bool timing = false);  // likewise
+    explicit Event(Device device, bool timing = false);  // likewise
     ~Event();
     Event(Event&& other) noexcept;
     Event& operator=(Event&& other) noexcept;
-    int device() const noexcept { return device_; }
+    Device device() const noexcept { return device_; }
     void record(StreamView stream);
     void synchronize() const;
     void wait_on(StreamView stream) const;               // `stream` goes on after this event
     float milliseconds_since(const Event& start) const;  // both made with timing = true
 
    private:
-    int device_ = -1;
+    Device device_;
     EventHandle handle_ = nullptr;
 };
 

@@ -4,23 +4,21 @@
 
 #include "core/graph_objects.hpp"
 #include "core/runtime.hpp"
-#include "tcgemm/device.hpp"
 
 namespace tcgemm {
 
-DeviceBuffer::DeviceBuffer(std::size_t bytes, int device, StreamView stream)
-    : bytes_(bytes), device_(device), stream_(stream) {
-    const Device usable = runtime::usable_device(device);
+DeviceBuffer::DeviceBuffer(std::size_t bytes, Device device, StreamView stream)
+    : bytes_(bytes), device_(runtime::usable_gpu(device)), stream_(stream) {
     if (bytes == 0) return;
-    const DeviceGuard guard(usable);
+    const DeviceGuard guard(device);
     // Their memory may be of this stream: to free it would become a node of the captured graph,
     // which can only free what it has allocated.
     if (!stream.is_capturing()) release_graph_objects();
-    data_ = runtime::allocate_async(bytes, device, stream.get());
+    data_ = runtime::allocate_async(bytes, device.ordinal, stream.get());
 }
 
 DeviceBuffer::~DeviceBuffer() {
-    if (data_) runtime::free_async(data_, device_, stream_.get());
+    if (data_) runtime::free_async(data_, device_.ordinal, stream_.get());
 }
 
 DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept
@@ -41,9 +39,9 @@ void copy_async(void* to, const void* from, std::size_t bytes, StreamView stream
     if (bytes > 0) runtime::copy_async(to, from, bytes, stream.get());
 }
 
-void release_unused_memory(int device) {
+void release_unused_memory(Device device) {
     release_graph_objects();
-    runtime::trim_pool(runtime::usable_device(device).ordinal);
+    runtime::trim_pool(runtime::usable_gpu(device).ordinal);
 }
 
 }  // namespace tcgemm

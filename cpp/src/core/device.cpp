@@ -64,13 +64,14 @@ const DeviceProperties& properties(Device device) {
     return *slot.load();
 }
 
-Device runtime::usable_device(int ordinal) {
-    if (ordinal < 0) {
-        throw DeviceError("device cuda:" + std::to_string(ordinal) +
-                          " does not exist: CUDA devices are numbered from 0");
+Device runtime::usable_gpu(Device device) {
+    if (device.is_cpu()) {
+        throw DeviceError(
+            "device is the CPU, which has no CUDA streams, events and memory; name a GPU, such as "
+            "cuda:0");
     }
-    properties(Device::cuda(ordinal));
-    return Device::cuda(ordinal);
+    properties(device);
+    return device;
 }
 
 DeviceGuard::DeviceGuard(Device device) {

@@ -16,8 +16,8 @@ inline constexpr int kMaxDevices = 64;  // ordinals from here on are refused
 // Number of usable devices; `reason` says why it is 0. Does not throw, makes no context.
 int device_count(std::string* reason) noexcept;
 DeviceProperties device_properties(int device);
-// Throws DeviceError where there is no such device.
-Device usable_device(int ordinal);
+// `device`. Throws DeviceError for the CPU, and where there is no such device.
+Device usable_gpu(Device device);
 int current_device();
 // Makes the device current in the calling thread; leave_device() then makes current what was so
 // before, be it a context of the program's own or none at all. cudaSetDevice() would do the former

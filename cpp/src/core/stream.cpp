@@ -5,7 +5,6 @@
 
 #include "core/graph_objects.hpp"
 #include "core/runtime.hpp"
-#include "tcgemm/device.hpp"
 
 namespace tcgemm {
 namespace {
@@ -44,8 +43,8 @@ void StreamView::share_with_graph(std::shared_ptr<void> object) const {
 void StreamView::synchronize() const { runtime::synchronize_stream(handle_); }
 bool StreamView::is_capturing() const { return runtime::is_capturing(handle_); }
 
-Stream::Stream(int device) : device_(device) {
-    const DeviceGuard guard(runtime::usable_device(device));
+Stream::Stream(Device device) : device_(runtime::usable_gpu(device)) {
+    const DeviceGuard guard(device);
     handle_ = runtime::create_stream();
 }
 
@@ -62,8 +61,8 @@ Stream& Stream::operator=(Stream&& other) noexcept {
     return *this;
 }
 
-Event::Event(int device, bool timing) : device_(device) {
-    const DeviceGuard guard(runtime::usable_device(device));
+Event::Event(Device device, bool timing) : device_(runtime::usable_gpu(device)) {
+    const DeviceGuard guard(device);
     handle_ = runtime::create_event(timing);
 }
 
@@ -81,12 +80,12 @@ Event& Event::operator=(Event&& other) noexcept {
 }
 
 void Event::record(StreamView stream) {
-    const DeviceGuard guard(Device::cuda(device_));
+    const DeviceGuard guard(device_);
     runtime::record_event(handle_, stream.get());
 }
 void Event::synchronize() const { runtime::synchronize_event(handle_); }
 void Event::wait_on(StreamView stream) const {
-    const DeviceGuard guard(Device::cuda(device_));
+    const DeviceGuard guard(device_);
     runtime::wait_event(stream.get(), handle_);
 }
 float Event::milliseconds_since(const Event& start) const {

@@ -173,7 +173,7 @@ void tcgemm_problem_init(tcgemm_problem* problem, int64_t m, int64_t n, int64_t 
 int tcgemm_device_count(void) { return cuda_device_count(); }
 
 tcgemm_status tcgemm_release_unused_memory(int device) {
-    return guarded([&] { release_unused_memory(device); });
+    return guarded([&] { release_unused_memory(to_device(device)); });
 }
 
 tcgemm_status tcgemm_plan_create(const tcgemm_problem* problem, int device, tcgemm_plan** plan) {

@@ -381,7 +381,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
 void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamView stream) const {
     const std::size_t bytes = impl_->workspace_bytes;
     const DeviceBuffer workspace =
-        bytes > 0 ? DeviceBuffer(bytes, impl_->device.ordinal, stream) : DeviceBuffer();
+        bytes > 0 ? DeviceBuffer(bytes, impl_->device, stream) : DeviceBuffer();
     run(pointers, scalars, stream, workspace.data(), bytes);
 }
 

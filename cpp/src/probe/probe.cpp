@@ -63,8 +63,8 @@ void run_mma(const MmaInstruction& instruction, Device device, int count, const 
     const DeviceGuard guard(device);
     const auto cases = static_cast<std::size_t>(count);
     const std::size_t elements = cases * static_cast<std::size_t>(found->instruction.k);
-    const Stream stream(device.ordinal);
-    const DeviceBuffer memory((2 * elements + 2 * cases) * sizeof(float), device.ordinal, stream);
+    const Stream stream(device);
+    const DeviceBuffer memory((2 * elements + 2 * cases) * sizeof(float), device, stream);
     auto* const at_a = static_cast<float*>(memory.data());
     float *const at_b = at_a + elements, *const at_c = at_b + elements, *const at_d = at_c + cases;
     copy_async(at_a, a, elements * sizeof(float), stream);

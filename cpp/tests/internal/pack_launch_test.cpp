@@ -13,6 +13,8 @@ using namespace tcgemm;
 
 namespace {
 
+constexpr Device kDevice = Device::cuda(0);
+
 // An operand in memory that holds it and, to the end of 16 aligned bytes, nothing else: such
 // blocks are read whole. Strides and offset count elements.
 struct Source {
@@ -97,13 +99,13 @@ class Packed {
         for (std::int64_t i = 0; i < elements; ++i) {
             write(source.from, memory.data(), i, value_at(i));
         }
-        from_ = DeviceBuffer(memory.size(), 0, stream);
+        from_ = DeviceBuffer(memory.size(), kDevice, stream);
         copy_async(from_.data(), memory.data(), memory.size(), stream);
         task.source.data = static_cast<char*>(from_.data()) + first_ * size_of(source.from);
         task.target = pack::packed_layout(task.source, source.rows, source.cols, batch, source.to,
                                           16, source.order);
         const std::vector<unsigned char> guards(task.target.bytes + kGuard, kGuardByte);
-        to_ = DeviceBuffer(guards.size(), 0, stream);
+        to_ = DeviceBuffer(guards.size(), kDevice, stream);
         copy_async(to_.data(), guards.data(), guards.size(), stream);
         task.target.view.data = to_.data();
         stream.synchronize();
@@ -147,14 +149,14 @@ class Packed {
 };
 
 void check_one(const Source& source) {
-    const Stream stream(0);
+    const Stream stream(kDevice);
     const Packed packed(source, stream);
     pack::launch(&packed.task, 1, stream);
     CHECK_EQ(packed.wrong(), 0);
 }
 
 void check_two(const Source& first, const Source& second) {
-    const Stream stream(0);
+    const Stream stream(kDevice);
     const Packed a(first, stream), b(second, stream);
     const pack::Task tasks[] = {a.task, b.task};
     pack::launch(tasks, 2, stream);
@@ -261,7 +263,7 @@ TEST(two_operands_of_different_dtypes) {
 
 TEST(an_operand_without_elements_does_not_keep_the_other_from_work) {
     if (no_gpu()) return;
-    const Stream stream(0);
+    const Stream stream(kDevice);
     const Packed packed({f16, f16, 33, 70, 71, 1, 1}, stream);
     pack::Task nothing = packed.task;
     nothing.rows = 0;
@@ -281,12 +283,12 @@ TEST(an_operand_without_elements_does_not_keep_the_other_from_work) {
 // each the source of the next, through memory that holds other values of the round before.
 TEST(a_pass_waits_for_the_one_before) {
     if (no_gpu()) return;
-    const Stream stream(0);
+    const Stream stream(kDevice);
     const std::int64_t rows = 1001, cols = 1003;
     const Packed chains[] = {{{f16, f16, rows, cols, cols, 1, 1}, stream},
                              {{f16, f16, rows, cols, cols, 1, 2}, stream}};
     std::vector<DeviceBuffer> links;
-    for (int i = 0; i < 4; ++i) links.emplace_back(chains[0].task.target.bytes, 0, stream);
+    for (int i = 0; i < 4; ++i) links.emplace_back(chains[0].task.target.bytes, kDevice, stream);
     for (int round = 0; round < 20; ++round) {
         const Packed& chain = chains[round % 2];
         pack::Task step = chain.task;
