@@ -9,8 +9,7 @@ namespace tcgemm {
 
 // linear: D = alpha * acc + beta * C, computed at accumulator precision, rounded once to D's dtype.
 // scaled: D = scale_d * (alpha * scale_a * scale_b * acc + beta * C), in FP32. It is what a product
-// takes that has scales, or whose D is FP8, or which is INT8 with a D of floating point; asking for
-// it by name is not needed.
+// takes that has scales, or whose D is FP8, or which is INT8 with a D of floating point.
 #define TCGEMM_EPILOGUES(ROW) \
     ROW(linear)               \
     ROW(scaled)

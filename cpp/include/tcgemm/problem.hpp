@@ -57,7 +57,6 @@ struct GemmProblem {
     Precision precision = Precision::automatic;
     Accumulate accumulate = Accumulate::automatic;
     Determinism determinism = Determinism::run_to_run;
-    Epilogue epilogue = Epilogue::linear;
     Scale scale_a, scale_b;  // of FP8 and INT8 operands; blocks go with FP8 only
     bool scale_d = false;    // whether the result is multiplied by a float32 number in memory
     Overflow overflow = Overflow::saturate;  // of a D in FP8

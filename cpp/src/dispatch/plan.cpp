@@ -325,7 +325,7 @@ Device Plan::device() const noexcept { return impl_->device; }
 const GemmProblem& Plan::problem() const noexcept { return impl_->valid.as_given(); }
 Precision Plan::precision() const noexcept { return impl_->valid->precision; }
 Accumulate Plan::accumulate() const noexcept { return impl_->valid->accumulate; }
-Epilogue Plan::epilogue() const noexcept { return impl_->valid->epilogue; }
+Epilogue Plan::epilogue() const noexcept { return impl_->valid.epilogue(); }
 std::string Plan::fallback() const {
     return impl_->halves.fallback != nullptr ? impl_->halves.fallback->name : "";
 }
@@ -357,7 +357,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     const bool reads_ab = args.k > 0;
     plan.check_run(p, held, reads_ab);
     std::optional<ScaleArgs> scales;  // validation gives every product with scales this epilogue
-    if (plan.valid->epilogue == Epilogue::scaled) {
+    if (plan.valid.epilogue() == Epilogue::scaled) {
         plan.check_scales(p, reads_ab);
         args.scales = &scales.emplace(plan.make_scales(p, reads_ab));
     }

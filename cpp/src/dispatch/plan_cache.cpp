@@ -22,7 +22,7 @@ class Key {
     Key(const GemmProblem& p, Device device, const Forced& forced) {
         add(device.ordinal), add(p.m), add(p.n), add(p.k), add(p.batch_rank);
         for (const int mode : {static_cast<int>(p.precision), static_cast<int>(p.accumulate),
-                               static_cast<int>(p.determinism), static_cast<int>(p.epilogue)}) {
+                               static_cast<int>(p.determinism)}) {
             add(mode);
         }
         const int rank = p.batch_rank < 0 || p.batch_rank > kMaxBatchDims ? 0 : p.batch_rank;
@@ -57,7 +57,7 @@ class Key {
 
    private:
     void add(std::int64_t word) { words_[count_++] = word; }
-    std::array<std::int64_t, 12 + kMaxBatchDims + 4 * (4 + kMaxBatchDims) + 2 * (3 + kMaxBatchDims)>
+    std::array<std::int64_t, 11 + kMaxBatchDims + 4 * (4 + kMaxBatchDims) + 2 * (3 + kMaxBatchDims)>
         words_;
     int count_ = 0;  // so many words are used
 };

@@ -59,9 +59,9 @@ inline std::string rejects_mode(const ValidProblem& problem, const DevicePropert
         return std::string("accumulates in ") + name(accumulates) + ", the problem asks for " +
                name(problem->accumulate);
     }
-    if (problem->epilogue != epilogue) {
+    if (problem.epilogue() != epilogue) {
         return std::string("has the epilogue ") + name(epilogue) + ", the problem asks for " +
-               name(problem->epilogue);
+               name(problem.epilogue());
     }
     return {};
 }

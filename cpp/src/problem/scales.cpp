@@ -32,7 +32,7 @@ void canonicalise(Scale& scale) {
 
 }  // namespace
 
-void resolve_scales(GemmProblem& p) {
+Epilogue resolve_scales(GemmProblem& p) {
     check_scale(p, p.scale_a, "a");
     check_scale(p, p.scale_b, "b");
     const bool floats_of_int8 = p.precision == Precision::int8 && !is_integer(p.d.dtype);
@@ -49,11 +49,6 @@ void resolve_scales(GemmProblem& p) {
                               name(p.precision) +
                               "; FP8 and int8 products have it: multiply alpha and beta by it");
     }
-    if (p.epilogue == Epilogue::scaled && !takes_scales) {
-        throw InvalidArgument(std::string("epilogue scaled does not go with precision ") +
-                              name(p.precision) + " and a D of " + name(p.d.dtype) +
-                              "; take linear");
-    }
     if (p.overflow != Overflow::saturate && !is_fp8(p.d.dtype)) {
         throw InvalidArgument(std::string("overflow ") + name(p.overflow) +
                               " is for a D of FP8, but D is " + name(p.d.dtype) +
@@ -61,7 +56,8 @@ void resolve_scales(GemmProblem& p) {
     }
     canonicalise(p.scale_a);
     canonicalise(p.scale_b);
-    if (any_scale || floats_of_int8 || is_fp8(p.d.dtype)) p.epilogue = Epilogue::scaled;
+    const bool is_scaled = any_scale || floats_of_int8 || is_fp8(p.d.dtype);
+    return is_scaled ? Epilogue::scaled : Epilogue::linear;
 }
 
 ScaleMatrix scale_matrix(const Scale& scale, std::int64_t outer, std::int64_t k) {

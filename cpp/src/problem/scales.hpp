@@ -5,9 +5,9 @@
 
 namespace tcgemm {
 
-// Refuses scales that the precision and D's dtype do not take; sets the strides that a kind has no
-// use for to 0, and the epilogue to `scaled` where the product needs it. The precision is resolved.
-void resolve_scales(GemmProblem& problem);
+// Refuses scales that the precision and D's dtype do not take, and sets the strides that a kind has
+// no use for to 0. Gives the epilogue that the product takes. The precision is resolved.
+Epilogue resolve_scales(GemmProblem& problem);
 
 // The scales of A (outer = m) or B (outer = n) as an operand: rows along `outer`, columns along K.
 struct ScaleMatrix {

@@ -53,6 +53,8 @@ class ValidProblem {
     // What kernels take A and B in, unless they say otherwise: it holds all that the precision
     // leaves of them. float16 for FP8, float32 for tf32.
     DType compute_dtype() const { return compute_dtype_; }
+    // Follows from scales and dtypes: see epilogue.hpp.
+    Epilogue epilogue() const { return epilogue_; }
     std::int64_t batch_count() const { return batch_count_; }
     bool empty() const { return problem_.m == 0 || problem_.n == 0 || batch_count_ == 0; }
 
@@ -62,6 +64,7 @@ class ValidProblem {
     std::optional<GemmProblem> ungathered_;
     bool transposed_ = false;
     DType compute_dtype_ = DType::f32;
+    Epilogue epilogue_ = Epilogue::linear;
     std::int64_t batch_count_ = 1;
 };
 

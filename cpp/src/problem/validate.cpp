@@ -251,7 +251,6 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     check_enum(problem.precision, kPrecisionNames, "precision");
     check_enum(problem.accumulate, kAccumulateNames, "accumulate");
     check_enum(problem.determinism, kDeterminismNames, "determinism");
-    check_enum(problem.epilogue, kEpilogueNames, "epilogue");
     check_enum(problem.overflow, kOverflowNames, "overflow");
     check_enum(problem.scale_a.kind, kScaleKindNames, "kind of scale_a");
     check_enum(problem.scale_b.kind, kScaleKindNames, "kind of scale_b");
@@ -267,7 +266,7 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     valid.compute_dtype_ = resolve_compute_dtype(p);
     p.accumulate = resolve_accumulate(p.accumulate, p.precision);
     check_output_dtype(p, valid.compute_dtype_);
-    resolve_scales(p);
+    valid.epilogue_ = resolve_scales(p);
     check_alignment(p.a, "A");
     check_alignment(p.b, "B");
     check_alignment(p.c, "C");

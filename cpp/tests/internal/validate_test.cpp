@@ -81,8 +81,6 @@ TEST(names_what_is_wrong) {
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.scale_d = true; }), "scale_d");
     CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.overflow = Overflow::nan; }),
                  "overflow nan is for a D of FP8");
-    CHECK_THROWS(InvalidArgument, check([](GemmProblem& p) { p.epilogue = Epilogue::scaled; }),
-                 "epilogue scaled does not go with precision fp32");
     const auto int8 = [](GemmProblem& p) { p.a.dtype = p.b.dtype = DType::i8; };
     CHECK_THROWS(InvalidArgument, check([&](GemmProblem& p) {
                      int8(p);
@@ -121,13 +119,21 @@ TEST(fp8_int8_and_scales_are_resolved) {
     const auto nothing = [](GemmProblem&) {};
     const ValidProblem e4m3 = fp8(DType::e4m3, DType::e4m3, nothing);
     CHECK(e4m3->precision == Precision::fp8_e4m3 && e4m3->accumulate == Accumulate::promoted);
-    CHECK(e4m3->epilogue == Epilogue::linear && e4m3.compute_dtype() == DType::f16);
+    CHECK(e4m3.epilogue() == Epilogue::linear && e4m3.compute_dtype() == DType::f16);
     CHECK(fp8(DType::e4m3, DType::e5m2, nothing)->precision == Precision::fp8);
     CHECK(fp8(DType::e5m2, DType::e5m2, nothing)->precision == Precision::fp8_e5m2);
     CHECK(fp8(DType::e5m2, DType::f16, nothing)->precision == Precision::fp16);
     const auto to_fp8 = [](GemmProblem& p) { p.c.dtype = p.d.dtype = DType::e5m2; };
-    CHECK(fp8(DType::e4m3, DType::e4m3, to_fp8)->epilogue == Epilogue::scaled);
-    CHECK(fp8(DType::i8, DType::i8, nothing)->epilogue == Epilogue::scaled);  // to float32
+    CHECK(fp8(DType::e4m3, DType::e4m3, to_fp8).epilogue() == Epilogue::scaled);
+    CHECK(fp8(DType::i8, DType::i8, nothing).epilogue() == Epilogue::scaled);  // to float32
+
+    const auto one_scale = [](GemmProblem& p) { p.scale_b.kind = ScaleKind::tensor; };
+    CHECK(fp8(DType::e4m3, DType::e4m3, one_scale).epilogue() == Epilogue::scaled);
+    const auto of_d = [](GemmProblem& p) { p.scale_d = true; };
+    CHECK(fp8(DType::e4m3, DType::e4m3, of_d).epilogue() == Epilogue::scaled);
+    CHECK(fp8(DType::e4m3, DType::e4m3, of_d).turned().epilogue() == Epilogue::scaled);
+    const auto to_i32 = [](GemmProblem& p) { p.c.dtype = p.d.dtype = DType::i32; };
+    CHECK(fp8(DType::i8, DType::i8, to_i32).epilogue() == Epilogue::linear);
 
     // D^T = B^T A^T: the scales trade places with their operands.
     const ValidProblem transposed = fp8(DType::e4m3, DType::e4m3, [](GemmProblem& p) {

@@ -18,7 +18,7 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
     const bool promoted =
         accumulate == Accumulate::fp32 && problem->accumulate == Accumulate::promoted;
     const std::string reason = rejects_mode(
-        problem, device, compute, promoted ? Accumulate::promoted : accumulate, problem->epilogue);
+        problem, device, compute, promoted ? Accumulate::promoted : accumulate, problem.epilogue());
     if (reason.empty() && tf32 != (problem->precision == Precision::tf32)) {
         const char* const multiplies = tf32 ? "tf32" : name(compute);
         return multiplies_others(problem, multiplies, multiplies);

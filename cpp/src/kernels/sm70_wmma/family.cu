@@ -38,7 +38,7 @@ constexpr Accumulate accumulate() {
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
     if (std::string reason = rejects_mode(problem, device, element<Row>(), accumulate<Row>(),
-                                          Row::scales ? problem->epilogue : Epilogue::linear);
+                                          Row::scales ? problem.epilogue() : Epilogue::linear);
         !reason.empty()) {
         return reason;
     }

@@ -53,7 +53,7 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
         return "scales whole sums only, the problem has scales of blocks";
     }
     return rejects_mode(problem, device, Row::fp8 ? problem.compute_dtype() : a,
-                        accumulate_of<Row>(), Row::scales ? problem->epilogue : Epilogue::linear);
+                        accumulate_of<Row>(), Row::scales ? problem.epilogue() : Epilogue::linear);
 }
 
 template <class Row>

@@ -35,7 +35,7 @@ std::string rejects_elements(const ValidProblem& problem, const DeviceProperties
         return sums_otherwise(accumulate_of<Row>());
     }
     return rejects_mode(problem, device, is_fp8(a) ? problem.compute_dtype() : a,
-                        accumulate_of<Row>(), Row::scales ? problem->epilogue : Epilogue::linear);
+                        accumulate_of<Row>(), Row::scales ? problem.epilogue() : Epilogue::linear);
 }
 
 template <class Row>
