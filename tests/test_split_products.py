@@ -1,6 +1,8 @@
 """Products whose K is split: blocks that wait for each other, whatever else the GPU does."""
 
 import ctypes
+import os
+import time
 
 import numpy as np
 import pytest
@@ -66,6 +68,31 @@ def test_split_products_with_a_part_of_the_gpu(m, k, n, dtype):
     for _ in range(3):
         tcgemm.matmul(*on_gpu, out=out, out_dtype=sums, stream=stream)
     cuda.call("cuStreamSynchronize", ctypes.c_void_p(stream))
+    np.testing.assert_array_equal(place.to_numpy(out), a @ b)
+
+
+@PRODUCTS
+def test_split_products_captured_with_a_part_of_the_gpu(m, k, n, dtype):
+    """No launch of a graph fails for want of room: too large a grid would never begin."""
+    place = Place("torch", "cuda")
+    torch = place.module
+    stream = torch.cuda.ExternalStream(green_stream(sm_count=16))
+    a, b = integers((m, k), 1), integers((k, n), 2)
+    sums = sums_of(dtype)
+    out = place.empty((m, n), sums)
+    on_gpu = [place.array(x.astype(dtype), dtype) for x in (a, b)]
+    plan = tcgemm.plan(*on_gpu, out=out, out_dtype=sums)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        plan.execute()
+    with torch.cuda.stream(stream):
+        graph.replay()
+    deadline = time.monotonic() + 10
+    while not stream.query():
+        if time.monotonic() > deadline:
+            print("the captured product never begins", flush=True)
+            os._exit(1)  # pytest would wait for it for ever
     np.testing.assert_array_equal(place.to_numpy(out), a @ b)
 
 

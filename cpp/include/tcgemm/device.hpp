@@ -39,8 +39,16 @@ struct DeviceProperties {
 TCGEMM_API int cuda_device_count() noexcept;
 // Empty where devices are found; otherwise why there is none ("no NVIDIA driver", ...).
 TCGEMM_API std::string cuda_unavailable_reason();
+// The same, but empty too where there is no GPU to expect: without a driver, a visible device or
+// GPU code in this build.
+TCGEMM_API std::string cuda_failure();
 // Throws DeviceError for a device that is not there. Read once per device and kept.
 TCGEMM_API const DeviceProperties& properties(Device device);
+
+// Whether this build has code that runs on a CUDA device of that kind. Throws as properties() does.
+TCGEMM_API bool has_kernels(Device device);
+// The CUDA device whose memory an address is of. Throws DeviceError where it is of none.
+TCGEMM_API Device device_holding(const void* address);
 
 // Makes `device` the calling thread's current CUDA device, and restores the former one.
 class TCGEMM_API DeviceGuard {

@@ -36,6 +36,13 @@ std::string cuda_unavailable_reason() {
     return runtime::device_count(&reason) > 0 ? std::string() : reason;
 }
 
+std::string cuda_failure() {
+    std::string reason;
+    bool fails = false;
+    (void)runtime::device_count(&reason, &fails);
+    return fails ? reason : std::string();
+}
+
 const DeviceProperties& properties(Device device) {
     // Never freed: other threads may still multiply when a program ends.
     static const DeviceProperties& cpu = *new DeviceProperties(read_cpu_properties());
@@ -74,10 +81,15 @@ Device runtime::usable_gpu(Device device) {
     return device;
 }
 
+Device device_holding(const void* address) {
+    return Device::cuda(runtime::device_of_address(address));
+}
+
 DeviceGuard::DeviceGuard(Device device) {
     if (device.is_cpu()) return;
     const int current = runtime::current_device();
     if (current == device.ordinal) return;
+    properties(device);  // throws where there is none
     runtime::enter_device(device.ordinal);
     previous_ = current;
 }

@@ -13,12 +13,14 @@ namespace tcgemm::runtime {
 
 inline constexpr int kMaxDevices = 64;  // ordinals from here on are refused
 
-// Number of usable devices; `reason` says why it is 0. Does not throw, makes no context.
-int device_count(std::string* reason) noexcept;
+// Number of usable devices; `reason` says why it is 0, `fails` whether CUDA is there and does not
+// start. Does not throw, makes no context.
+int device_count(std::string* reason, bool* fails = nullptr) noexcept;
 DeviceProperties device_properties(int device);
 // `device`. Throws DeviceError for the CPU, and where there is no such device.
 Device usable_gpu(Device device);
 int current_device();
+int device_of_address(const void* address);
 // Makes the device current in the calling thread; leave_device() then makes current what was so
 // before, be it a context of the program's own or none at all. cudaSetDevice() would do the former
 // no justice, and make a context on device 0 (hundreds of megabytes) for the latter.

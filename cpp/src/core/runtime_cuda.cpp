@@ -53,35 +53,43 @@ void ignore(cudaError_t status) noexcept {
     if (status != cudaSuccess) (void)cudaGetLastError();  // or a later call would report it
 }
 
-// A function of the driver, which is found at run time: the library is not linked with it.
-void* driver_function(const char* name) {
+// A function of the driver, found at run time: the library is not linked with it. Null where the
+// driver is older than the one that brought it, with CUDA `since` (12040 is 12.4).
+void* driver_function(const char* name, unsigned since) {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
 #if CUDART_VERSION >= 12050
     TCGEMM_CHECK(
-        cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+        cudaGetDriverEntryPointByVersion(name, &function, since, cudaEnableDefault, &found));
 #else
+    (void)since;
     TCGEMM_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
 #endif
-    if (found != cudaDriverEntryPointSuccess) {
-        throw CudaError(std::string("the NVIDIA driver has no ") + name +
-                            "; it must be of version 525 or newer",
-                        cudaErrorSymbolNotFound);
-    }
-    return function;
+    return found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
-#define TCGEMM_DRIVER_FUNCTION(name) reinterpret_cast<decltype(&name)>(driver_function(#name))
+void* required_driver_function(const char* name) {
+    void* const function = driver_function(name, 12000);
+    if (function != nullptr) return function;
+    throw CudaError(
+        std::string("the NVIDIA driver has no ") + name + "; it must be of version 525 or newer",
+        cudaErrorSymbolNotFound);
+}
+#define TCGEMM_DRIVER_FUNCTION(name) \
+    reinterpret_cast<decltype(&name)>(required_driver_function(#name))
 
+// The driver's errors have the runtime's numbers.
 void check_driver(CUresult result, const char* call) {
-    if (result == CUDA_SUCCESS) return;
-    throw CudaError(std::string(call) + " failed with CUresult " + std::to_string(result),
-                    cudaErrorUnknown);
+    if (result != CUDA_SUCCESS) fail(static_cast<cudaError_t>(result), call);
 }
 
 struct ContextFunctions {
     decltype(&cuDevicePrimaryCtxRetain) retain = TCGEMM_DRIVER_FUNCTION(cuDevicePrimaryCtxRetain);
     decltype(&cuCtxPushCurrent) push = TCGEMM_DRIVER_FUNCTION(cuCtxPushCurrent);
     decltype(&cuCtxPopCurrent) pop = TCGEMM_DRIVER_FUNCTION(cuCtxPopCurrent);
+    // Not decltype: a later cuda.h gives the name to another function.
+    CUresult (*of_stream)(CUstream, CUcontext*) =
+        reinterpret_cast<CUresult (*)(CUstream, CUcontext*)>(
+            required_driver_function("cuStreamGetCtx"));
 };
 const ContextFunctions& context_functions() {
     static const ContextFunctions functions;
@@ -102,6 +110,28 @@ CUcontext primary_context(int device) {
     });
     return retained.context;
 }
+
+// While it lives, the stream's context is the current one. Memory of a pool is out of reach for
+// calls that are made from another device.
+class ContextOf {
+   public:
+    explicit ContextOf(StreamHandle stream) {
+        CUcontext context = nullptr;
+        if (stream == nullptr) return;  // the current device's default stream
+        check_driver(context_functions().of_stream(stream, &context), "cuStreamGetCtx");
+        check_driver(context_functions().push(context), "cuCtxPushCurrent");
+        is_pushed_ = true;
+    }
+    ~ContextOf() {
+        CUcontext left = nullptr;
+        if (is_pushed_) (void)context_functions().pop(&left);
+    }
+    ContextOf(const ContextOf&) = delete;
+    ContextOf& operator=(const ContextOf&) = delete;
+
+   private:
+    bool is_pushed_ = false;
+};
 
 // The library's own pool: freed memory stays in it until release_unused_memory(), so that a
 // workspace costs no driver call after the first; the user's default pool keeps its settings.
@@ -132,21 +162,24 @@ cudaMemPool_t pool_of(int device) {
 
 }  // namespace
 
-int device_count(std::string* reason) noexcept {
+int device_count(std::string* reason, bool* fails) noexcept {
     int count = 0;
     const cudaError_t status = cudaGetDeviceCount(&count);
     if (status == cudaSuccess && count > 0) return count;
     (void)cudaGetLastError();
+    int driver = 0;
+    (void)cudaDriverGetVersion(&driver);
+    const bool no_driver = status == cudaErrorInsufficientDriver && driver == 0;
+    const bool no_device = status == cudaErrorNoDevice || status == cudaSuccess;
+    if (fails) *fails = !no_driver && !no_device;
     if (reason) {
-        if (status == cudaErrorInsufficientDriver) {
-            int driver = 0;
-            (void)cudaDriverGetVersion(&driver);
-            *reason = driver == 0 ? "no NVIDIA driver is installed"
-                                  : "the NVIDIA driver is too old for this build";
-        } else if (status == cudaErrorNoDevice || status == cudaSuccess) {
-            *reason = "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)";
-        } else {
-            *reason = describe(status);
+        *reason = no_driver   ? "no NVIDIA driver is installed"
+                  : no_device ? "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)"
+                  : status == cudaErrorInsufficientDriver
+                      ? "the NVIDIA driver is too old for this build"
+                      : describe(status);
+        if (status == cudaErrorInitializationError) {
+            *reason += " (as in a child that was forked by a process which had used CUDA)";
         }
     }
     return 0;
@@ -176,6 +209,19 @@ DeviceProperties device_properties(int device) {
 int current_device() {
     int device = 0;
     TCGEMM_CHECK(cudaGetDevice(&device));
+    return device;
+}
+
+// Not cudaPointerGetAttributes(), which may ask the current device's context.
+int device_of_address(const void* address) {
+    static const auto get = TCGEMM_DRIVER_FUNCTION(cuPointerGetAttribute);
+    int device = 0;
+    const CUresult result =
+        get(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(address));
+    if (result == CUDA_ERROR_INVALID_VALUE) {
+        throw DeviceError("its address is in the memory of no CUDA device");
+    }
+    check_driver(result, "cuPointerGetAttribute");
     return device;
 }
 
@@ -211,19 +257,23 @@ void free_async(void* data, int device, StreamHandle stream) noexcept {
     try {
         const DeviceGuard guard(Device::cuda(device));  // whose default stream it may be
         ignore(pool_of(device) ? cudaFreeAsync(data, stream) : cudaFree(data));
-    } catch (const CudaError&) {  // at the program's end: the driver and its memory are gone
+    } catch (...) {  // at the program's end: the driver and its memory are gone
     }
 }
 
 void trim_pool(int device) {
     const cudaMemPool_t pool = pools[device].handle;  // made by the first allocation
-    if (pool) TCGEMM_CHECK(cudaMemPoolTrimTo(pool, 0));
+    if (pool == nullptr) return;
+    const DeviceGuard guard(Device::cuda(device));
+    TCGEMM_CHECK(cudaMemPoolTrimTo(pool, 0));
 }
 
 void copy_async(void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+    const ContextOf current(stream);
     TCGEMM_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
 }
 void clear_async(void* data, std::size_t bytes, StreamHandle stream) {
+    const ContextOf current(stream);
     TCGEMM_CHECK(cudaMemsetAsync(data, 0, bytes, stream));
 }
 StreamHandle create_stream() {
@@ -330,6 +380,20 @@ cudaError_t allow_shared_bytes(const void* kernel, int device, std::size_t bytes
     return status;
 }
 
+// SMs that kernels in the stream may use: in a green context (CUDA 12.4) fewer than the device has.
+// Also of a stream that is captured, whose launches do not fail for want of room: they never begin.
+unsigned sms_of(StreamHandle stream, unsigned device_sms) {
+    using GetResource = CUresult (*)(CUcontext, CUdevResource*, CUdevResourceType);
+    static const auto get_resource =
+        reinterpret_cast<GetResource>(driver_function("cuCtxGetDevResource", 12040));
+    CUcontext context = nullptr;
+    CUdevResource resource;
+    const bool told = get_resource != nullptr &&
+                      context_functions().of_stream(stream, &context) == CUDA_SUCCESS &&
+                      get_resource(context, &resource, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS;
+    return told ? std::min(resource.sm.smCount, device_sms) : device_sms;
+}
+
 }  // namespace
 
 void launch(const char* name, const void* kernel, const LaunchConfig& config, void** values) {
@@ -337,7 +401,9 @@ void launch(const char* name, const void* kernel, const LaunchConfig& config, vo
     const bool opts_in = config.shared_bytes > kSharedWithoutOptIn;
     cudaError_t status = cudaSuccess;
     int device = 0;
-    if (opts_in || config.overlaps_predecessor) status = cudaGetDevice(&device);
+    if (opts_in || config.overlaps_predecessor || config.all_at_once) {
+        status = cudaGetDevice(&device);
+    }
     if (opts_in && status == cudaSuccess) {
         status = allow_shared_bytes(kernel, device,
                                     std::max(config.shared_bytes, config.most_shared_bytes));
@@ -362,16 +428,22 @@ void launch(const char* name, const void* kernel, const LaunchConfig& config, vo
         attributes[count].val.cooperative = 1;
         ++count;
     }
+    const auto cluster = static_cast<unsigned>(config.cluster);
+    unsigned clusters = config.blocks / cluster;  // a grid has whole ones
+    if (config.all_at_once && status == cudaSuccess) {
+        // One block an SM always has room.
+        const auto device_sms = static_cast<unsigned>(properties(Device::cuda(device)).sm_count);
+        const unsigned sms = sms_of(config.stream.get(), device_sms);
+        if (sms < device_sms) clusters = std::clamp(sms / cluster, 1u, clusters);
+    }
     cudaLaunchConfig_t launch_config = {};
-    launch_config.gridDim = dim3(config.blocks);
+    launch_config.gridDim = dim3(clusters * cluster);
     launch_config.blockDim = dim3(config.threads);
     launch_config.dynamicSmemBytes = config.shared_bytes;
     launch_config.stream = config.stream.get();
     launch_config.attrs = attributes;
     launch_config.numAttrs = count;
     if (status == cudaSuccess) status = cudaLaunchKernelExC(&launch_config, kernel, values);
-    const auto cluster = static_cast<unsigned>(config.cluster);
-    unsigned clusters = config.blocks / cluster;  // a grid has whole ones
     while (status == cudaErrorCooperativeLaunchTooLarge && clusters > 1) {
         (void)cudaGetLastError();
         clusters = (clusters + 1) / 2;

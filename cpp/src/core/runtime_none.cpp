@@ -13,12 +13,13 @@ namespace {
 
 }  // namespace
 
-int device_count(std::string* reason) noexcept {
+int device_count(std::string* reason, bool*) noexcept {
     if (reason) *reason = "this build of tcgemm has no GPU kernels (TCGEMM_CUDA=OFF)";
     return 0;
 }
 DeviceProperties device_properties(int) { no_cuda(); }
 int current_device() { no_cuda(); }
+int device_of_address(const void*) { no_cuda(); }
 void enter_device(int) { no_cuda(); }
 void leave_device(int) noexcept {}
 void* allocate_async(std::size_t, int, StreamHandle) { no_cuda(); }

@@ -25,6 +25,16 @@ void graph_is_gone(void* its) noexcept {
     }
 }
 
+// What the runtime is asked while no device is current makes a context on device 0.
+template <class Work>
+void on_its_device(Device device, const Work& work) noexcept {
+    try {
+        const DeviceGuard guard(device);
+        work();
+    } catch (...) {  // at the program's end: the driver is gone, and all with it
+    }
+}
+
 }  // namespace
 
 void release_graph_objects() noexcept {
@@ -49,7 +59,7 @@ Stream::Stream(Device device) : device_(runtime::usable_gpu(device)) {
 }
 
 Stream::~Stream() {
-    if (handle_) runtime::destroy_stream(handle_);
+    if (handle_) on_its_device(device_, [&] { runtime::destroy_stream(handle_); });
 }
 
 Stream::Stream(Stream&& other) noexcept
@@ -67,7 +77,7 @@ Event::Event(Device device, bool timing) : device_(runtime::usable_gpu(device)) 
 }
 
 Event::~Event() {
-    if (handle_) runtime::destroy_event(handle_);
+    if (handle_) on_its_device(device_, [&] { runtime::destroy_event(handle_); });
 }
 
 Event::Event(Event&& other) noexcept

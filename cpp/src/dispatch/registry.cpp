@@ -47,6 +47,15 @@ int code_for(const std::string& architectures, int cc) {
 
 bool runs_on(const std::string& architectures, int cc) { return code_for(architectures, cc) > 0; }
 
+bool has_kernels(const DeviceProperties& device) {
+    const std::vector<RegisteredFamily>& families = registered_families();
+    return std::any_of(families.begin(), families.end(), [&](const RegisteredFamily& entry) {
+        return entry.family->on_cpu ? device.device.is_cpu()
+                                    : runs_on(entry.architectures, device.cc());
+    });
+}
+bool has_kernels(Device device) { return has_kernels(properties(device)); }
+
 std::vector<KernelDescription> kernels() {
     std::vector<KernelDescription> result;
     for (const RegisteredFamily& entry : registered_families()) {

@@ -21,5 +21,6 @@ const std::vector<RegisteredFamily>& registered_families();
 // Its compute capability, the newest; 0: none.
 int code_for(const std::string& architectures, int cc);
 bool runs_on(const std::string& architectures, int cc);
+bool has_kernels(const DeviceProperties& device);
 
 }  // namespace tcgemm
