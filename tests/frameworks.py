@@ -51,7 +51,9 @@ class Place:
             # NumPy has no bfloat16 that torch takes; float32 holds its values.
             plain = values.astype(np.float32) if dtype == "bfloat16" else values
             tensor = self.module.from_numpy(np.array(plain))
-            return tensor.to(getattr(self.module, dtype)).to(self.device)
+            # JAX can leave another GPU current.
+            device = "cuda:0" if self.on_gpu else self.device
+            return tensor.to(getattr(self.module, dtype)).to(device)
         if self.framework == "jax":
             return self.module.device_put(values, self.jax_device)
         if self.framework == "cupy":

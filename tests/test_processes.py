@@ -206,3 +206,29 @@ def test_the_process_may_end_while_a_thread_multiplies(status):
     for _ in range(3):
         done = ended(script, TCGEMM_DEVICE="cpu")
         assert (done.returncode, done.stderr) == (status, "")
+
+
+@pytest.mark.gpu
+def test_p01_cuda_that_does_not_start_is_told():
+    """In a child of a process that used CUDA without this library: its arrays go to the CPU."""
+    pytest.importorskip("torch")
+    python("""
+        import os, warnings, numpy as np, torch
+        torch.zeros(1, device="cuda")
+        if os.fork() == 0:
+            status = 1
+            try:
+                import tcgemm
+                a = np.ones((8, 8), np.float32)
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    assert (tcgemm.matmul(a, a) == 8).all()
+                    tcgemm.matmul(a, a)
+                assert [w.category for w in told] == [RuntimeWarning], told
+                assert "CUDA does not start" in str(told[0].message)
+                assert "forked" in str(told[0].message)
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.wait()[1] == 0
+    """)

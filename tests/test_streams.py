@@ -313,6 +313,40 @@ def test_p06_free_after_call_jax():
         np.testing.assert_array_equal(place.to_numpy(result + 1), values @ values + 1)
 
 
+@pytest.mark.gpu
+def test_p06_a_jax_result_is_dropped_while_jax_reads_it():
+    """JAX lets go of a buffer when a computation that reads it is queued, not when it is done."""
+    place = Place("jax", "cuda")
+    jax, size = place.module, 2048
+    one, two = (jax.numpy.full((size, size), value, "float32") for value in (1, 2))
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 300, lambda _, v: jax.numpy.tanh(v @ v), x))
+    add = jax.jit(lambda x: x + 1)
+    jax.block_until_ready((long(one), add(one), tcgemm.matmul(two, two)))
+    result = tcgemm.matmul(one, one)
+    busy = long(two)
+    later = add(result)
+    del result
+    others = [tcgemm.matmul(two, two) for _ in range(3)]
+    np.testing.assert_array_equal(place.to_numpy(later), size + 1)
+    for other in others:
+        np.testing.assert_array_equal(place.to_numpy(other), 4 * size)
+    jax.block_until_ready(busy)
+
+
+@pytest.mark.gpu
+def test_p06_jax_results_do_not_share_memory():
+    """Not scalars either, which JAX might make of a constant that it keeps."""
+    place = Place("jax", "cuda")
+    for shape in ((3,), (4, 3)):
+        values = [integers(shape, seed) for seed in range(4)]
+        b = integers((3,), 9)
+        results = [tcgemm.matmul(place.array(v), place.array(b)) for v in values]
+        for v, result in zip(values, results, strict=True):
+            np.testing.assert_array_equal(place.to_numpy(result), v @ b)
+        zero = place.module.numpy.zeros(results[0].shape, "float32")
+        np.testing.assert_array_equal(place.to_numpy(zero), 0)
+
+
 # ---- P07 ----
 
 

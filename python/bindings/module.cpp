@@ -3,7 +3,6 @@
 #include <pybind11/stl.h>
 
 #include "calls.hpp"
-#include "device_array.hpp"
 #include "elements.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -234,7 +233,6 @@ void bind_plan(py::module_& module) {
 PYBIND11_MODULE(_core, module) {
     module.doc() = "The compiled part of tcgemm; use the functions of the package tcgemm.";
     register_errors();
-    bind_device_array(module);
     bind_plan(module);
     bind_probe(module);
     module.def("plan", &make_plan);

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "cupy_array.hpp"
-#include "device_array.hpp"
 #include "elements.hpp"
 #include "errors.hpp"
 #include "tcgemm/error.hpp"
@@ -38,13 +37,15 @@ py::object new_numpy_array(DType dtype, int ndim, const Dims& shape) {
                      std::vector<py::ssize_t>(shape.begin(), shape.begin() + ndim));
 }
 
-// NumPy, JAX and CuPy raise a MemoryError, PyTorch a RuntimeError (on a GPU: a class of its own).
+// NumPy and CuPy raise a MemoryError, PyTorch a RuntimeError (on a GPU: a class of its own), as
+// JAX.
 bool is_out_of_memory(const py::error_already_set& error) {
     if (error.matches(PyExc_MemoryError)) return true;
     const auto name = shown(error.type().attr("__name__"));
     const auto message = shown(error.value());
     return name == "OutOfMemoryError" ||
-           (name == "RuntimeError" && message.find("allocate memory") != std::string::npos);
+           (name == "RuntimeError" && message.find("allocate memory") != std::string::npos) ||
+           message.rfind("RESOURCE_EXHAUSTED", 0) == 0;
 }
 
 void throw_set_error(void*, const char* kind, const char* message) {
@@ -71,6 +72,22 @@ py::object new_exchange_array(const DLPackExchangeAPI& api, DType dtype, int ndi
 
 }  // namespace
 
+// The CPU where there is none.
+Device first_device_with_kernels() {
+    const int count = cuda_device_count();
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+        if (has_kernels(Device::cuda(ordinal))) return Device::cuda(ordinal);
+    }
+    const std::string failure = count == 0 ? cuda_failure() : "";
+    const std::string text =
+        "CUDA does not start: " + failure +
+        "; arrays of NumPy are multiplied on the CPU. TCGEMM_DEVICE=cpu says that this is meant";
+    if (!failure.empty() && PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0) {
+        throw py::error_already_set();
+    }
+    return Device::cpu();
+}
+
 Device device_for_host_arrays() {
     const char* const variable = std::getenv("TCGEMM_DEVICE");
     return device_for_host_arrays(variable == nullptr ? "" : variable);
@@ -80,7 +97,8 @@ Device device_for_host_arrays(const std::string& value) {
     if (value == "cpu") return Device::cpu();
     if (value.empty()) {
         about_to_use_cuda();  // refuses in a child: the count would be 0 there
-        return cuda_device_count() == 0 ? Device::cpu() : Device::cuda(0);
+        static const Device device = first_device_with_kernels();
+        return device;
     }
     const std::string prefix = "cuda:";
     const std::string digits = value.rfind(prefix, 0) == 0 ? value.substr(prefix.size()) : "";
@@ -270,14 +288,7 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
     out_is_new_ = true;
     if (type.framework == Framework::jax) {
         type.adapter.attr("check_dtype")(name(dtype));
-        wrap_out_ = true;
-        if (!memory_.is_cpu()) {
-            auto array = DeviceArray::allocate(dtype, ndim, shape, memory_);
-            out.view = array->view();
-            arrays_[kOut] = py::cast(std::move(array));
-            order(service_stream(memory_), stream_, memory_);  // the memory was allocated there
-            return;
-        }
+        wrap_out_ = memory_.is_cpu();
     }
     const bool as_numpy = type.adapter.is_none() && type.protocol != Protocol::exchange_api;
     if (memory_.is_cpu() && (wrap_out_ || as_numpy)) {
@@ -302,8 +313,12 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
     if (tells_at_once(made.protocol)) {
         out = import_at_once(arrays_[kOut], made, "out");
     } else {
+        // JAX fills new arrays, on a stream that it does not name.
+        const bool is_filled = type.framework == Framework::jax;
         out = import_array(arrays_[kOut], made, "out", memory_,
-                           memory_.is_cpu() ? DlpackStream() : DlpackStream(kNoSynchronisation));
+                           memory_.is_cpu() ? DlpackStream()
+                           : is_filled      ? dlpack_stream(stream_.get())
+                                            : DlpackStream(kNoSynchronisation));
     }
 }
 

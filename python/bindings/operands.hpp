@@ -47,8 +47,8 @@ class Operands {
     void check_copies_can_be_kept() const;  // a graph would read them when they are gone
     StreamView stream() const { return stream_; }
 
-    // A new array of the first operand's framework, imported as `out`. JAX gets memory that becomes
-    // an array in finish(). Throws OutOfMemory.
+    // A new array of the first operand's framework, imported as `out`. On the CPU JAX gets memory
+    // that becomes an array in finish(). Throws OutOfMemory.
     void allocate_out(DType dtype, int ndim, const Dims& shape);
     // The stream waits for the one that was given, and what the arrays' frameworks have in flight.
     void wait_for_frameworks();
@@ -81,8 +81,8 @@ class Operands {
     std::optional<BorrowedStream> borrowed_;
 };
 
-// The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else GPU 0 if there is
-// one. Throws InvalidArgument and DeviceError, which name the variable.
+// The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else the first one that
+// this build has code for. Warns where CUDA is there and does not start. Throws InvalidArgument and DeviceError, which name the variable.
 Device device_for_host_arrays();
 Device device_for_host_arrays(const std::string& value);  // where the variable is `value`
 

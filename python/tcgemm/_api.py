@@ -127,8 +127,9 @@ def matmul(
 
     Notes
     -----
-    Host arrays (NumPy, CPU tensors) go through the GPU where there is one: GPU 0, or the one that
-    the environment variable ``TCGEMM_DEVICE`` names ("cuda:1"; "cpu" stays on the CPU). Operands of
+    Host arrays (NumPy, CPU tensors) go through the first GPU that this build has code for, or the
+    one that the environment variable ``TCGEMM_DEVICE`` names ("cuda:1"; "cpu" stays on the CPU),
+    and stay on the CPU where there is none. Operands of
     PyTorch, CuPy and JAX on a GPU may be freed as soon as the call returns if `stream` is left out;
     with a `stream` of your own, those of PyTorch and CuPy are kept until it is done. Arrays of
     other frameworks are yours to keep.

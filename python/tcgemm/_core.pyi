@@ -37,17 +37,6 @@ class _OfProduct(Protocol[_ResultT]):
         /,
     ) -> _ResultT: ...
 
-class DeviceArray:
-    def __dlpack__(
-        self,
-        *,
-        stream: object = None,
-        max_version: object = None,
-        dl_device: object = None,
-        copy: object = None,
-    ) -> Any: ...
-    def __dlpack_device__(self) -> tuple[int, int]: ...
-
 class Plan(Generic[_ResultT]):
     @overload
     def execute(

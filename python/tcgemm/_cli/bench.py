@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--out-dtype", help="of the result, as float32")
     what.add_argument("--families", help="force each of these families, as sm70_wmma,simt")
     where = parser.add_argument_group("where and how")
-    where.add_argument("--device", help="cpu, cuda or cuda:N (default: GPU 0 if there is one)")
+    where.add_argument("--device", help="cpu, cuda or cuda:N (default: the first usable GPU)")
     where.add_argument("--framework", choices=["numpy", "torch", "cupy"], help="whose arrays")
     where.add_argument("--no-peers", action="store_true", help="measure only tcgemm")
     where.add_argument("--seconds", type=float, default=1.0, help="to time a row (%(default)s)")

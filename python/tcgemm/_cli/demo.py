@@ -46,7 +46,7 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: GPU 0 if there is one)")
+    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: the first usable GPU)")
     parser.add_argument(
         "--framework",
         choices=["numpy", "torch", "cupy"],
