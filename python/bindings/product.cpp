@@ -20,6 +20,17 @@ void launch(const tcgemm::Plan& plan, const GemmPointers& pointers, const GemmSc
     }
 }
 
+// Frameworks keep GPU memory for later. Where there is none left, one more attempt without that.
+template <class Attempt>
+auto with_room(const Attempt& attempt) {
+    try {
+        return attempt();
+    } catch (const OutOfMemory&) {
+    }
+    py::module_::import("tcgemm._frameworks").attr("release_cached_memory")();
+    return attempt();
+}
+
 // Copies what the product reads to the GPU, computes, and copies the result back. Without the GIL.
 void run_staged(const Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
                 const GemmScalars& scalars, Workspace* workspace) {
@@ -113,15 +124,23 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         plan.run(pointers_of(operands, statement), scalars);
     } else if (operands.staged()) {
         operands.wait_for_frameworks();
-        const ReleasedGil no_gil;
-        run_staged(operands, statement, plan, scalars, workspace);
+        with_room([&] {
+            const ReleasedGil no_gil;
+            run_staged(operands, statement, plan, scalars, workspace);
+        });
     } else {
         operands.check_copies_can_be_kept();
         operands.wait_for_frameworks();
-        {
+        const auto run = [&] {
             const ReleasedGil no_gil;
             launch(plan, pointers_of(operands, statement), scalars, operands.stream(), workspace);
             if (operands.synchronous() || operands.holds_copies()) operands.stream().synchronize();
+        };
+        const bool needs_memory = workspace == nullptr && plan.workspace_bytes() > 0;
+        if (needs_memory && !operands.stream().is_capturing()) {
+            with_room(run);
+        } else {
+            run();
         }
         operands.release_to_frameworks();
     }
@@ -148,8 +167,9 @@ BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars
     plan_ = cached_plan(statement_.problem, operands.compute_device());
     plan_->check_scalars(scales_.times(scalars));
     if (plan_->workspace_bytes() > 0 && !operands.compute_device().is_cpu()) {
-        workspace_ =
-            std::make_unique<Workspace>(plan_->workspace_bytes(), operands.compute_device());
+        workspace_ = with_room([&] {
+            return std::make_unique<Workspace>(plan_->workspace_bytes(), operands.compute_device());
+        });
     }
 }
 
