@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -85,8 +86,9 @@ def test_p07_a_device_that_is_not_current_computes(second, product):
     dtype, *shapes = PRODUCTS[product]
     x, y = (integers(shape, seed) for seed, shape in enumerate(shapes))
     a, b = second.array(x, dtype), second.array(y, dtype)
+    exact = {"float16": "float32", "bfloat16": "float32"}.get(dtype)  # sums are not rounded
     for _ in range(3):
-        d = tcgemm.matmul(a, b)
+        d = tcgemm.matmul(a, b, out_dtype=exact)
         assert second.ordinal_of(d) == 1
         np.testing.assert_array_equal(second.to_numpy(d), x @ y)
     if second.place.framework != "jax":
@@ -105,19 +107,56 @@ def test_p07_what_the_devices_do_not_share_is_refused():
         tcgemm.matmul(a, a, out=b)
 
 
-@pytest.mark.parametrize("framework", ["torch", "cupy"])
+@pytest.mark.parametrize("framework", ["torch", "cupy", "jax"])
 def test_p07_results_are_read_by_the_other_device(framework):
-    """Whoever has allocated them."""
+    """Copied there, and by its kernels, where the framework lets one device read another's."""
     x = integers((300, 300))
     first, second = On(framework, 0), On(framework, 1)
     a = second.array(x, "float16")
     d = tcgemm.matmul(a, a, out_dtype="float32")
     if framework == "torch":
-        there = d.to("cuda:0") + 1
+        there = d.to("cuda:0") + d.t().to("cuda:0").t()
+    elif framework == "jax":
+        there = first.module.device_put(d, first.module.devices("cuda")[0]) * 2
     else:
-        with first.current():
-            there = first.module.asarray(d) + 1
-    np.testing.assert_array_equal(first.to_numpy(there), x @ x + 1)
+        with first.current(), warnings.catch_warnings(action="ignore"):  # CuPy says that it does
+            there = first.module.asarray(d) + d
+    np.testing.assert_array_equal(first.to_numpy(there), 2 * (x @ x))
+
+
+def test_p07_jax_adds_up_the_results_of_both_devices():
+    """Its collectives read what each device has computed."""
+    second = On("jax", 1)
+    jax = second.module
+    devices = jax.devices("cuda")[:2]
+    x = integers((256, 256)).astype(np.float32)
+    on_each = [jax.device_put(x, device) for device in devices]
+    mesh = jax.sharding.Mesh(np.array(devices), "x")
+    spec = jax.sharding.PartitionSpec("x")
+    both = jax.make_array_from_single_device_arrays(
+        (512, 256),
+        jax.sharding.NamedSharding(mesh, spec),
+        [tcgemm.matmul(a, a) for a in on_each],
+    )
+    summed = jax.jit(lambda both: both[:256] + both[256:])(both)
+    np.testing.assert_array_equal(np.asarray(summed), 2 * (x @ x))
+
+
+def test_p07_arrays_that_do_not_say_where_they_are():
+    """The CUDA Array Interface has no device: the address says it."""
+
+    class Plain:
+        def __init__(self, array):
+            self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+    x = integers((64, 48)).astype(np.float32)
+    for ordinal in (0, 1):
+        p = On("torch", ordinal)
+        a, b = p.array(x), p.array(x.T.copy())
+        out = p.array(np.zeros((64, 64)))
+        tcgemm.matmul(Plain(a), Plain(b), out=out)
+        p.synchronize()
+        np.testing.assert_array_equal(p.to_numpy(out), x @ x.T)
 
 
 @pytest.mark.parametrize("framework", ["torch", "cupy"])
@@ -150,7 +189,7 @@ def test_p07_a_graph_of_the_other_device():
     x, y = integers((301, 517), 1), integers((517, 203), 2)
     a, b = second.array(x, "float16"), second.array(y, "float16")
     out = second.array(np.zeros((301, 203)))
-    plan = tcgemm.plan(a, b, out=out)
+    plan = tcgemm.plan(a, b, out=out, out_dtype="float32")
     with second.current():
         graph = torch.cuda.CUDAGraph()
         plan.execute()

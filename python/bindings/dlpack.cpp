@@ -452,12 +452,15 @@ ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char*
 Device locate(py::handle array, const TypeInfo& type, const char* operand) {
     if (type.protocol == Protocol::cuda_array_interface) {
         // The interface does not name the device.
-        if (cuda_device_count() > 1) {
-            throw DeviceError(std::string(operand) + " (" + type.name +
-                              ") does not say on which GPU it is; pass cupy.asarray(" + operand +
-                              ")");
+        if (cuda_device_count() <= 1) return Device::cuda(0);
+        const auto data = py::cast<py::tuple>(array.attr("__cuda_array_interface__")["data"]);
+        const auto address = py::cast<std::uintptr_t>(data[0]);  // may be 0 of an empty array
+        try {
+            return address == 0 ? Device::cuda(0)
+                                : device_holding(reinterpret_cast<const void*>(address));
+        } catch (const DeviceError& error) {
+            throw DeviceError(std::string(operand) + " (" + type.name + "): " + error.what());
         }
-        return Device::cuda(0);
     }
     py::object answer;
     try {

@@ -52,7 +52,8 @@ bool holds(const Facts& facts, const Operands& operands, const Modes& modes, boo
 std::unique_ptr<Entry>& place_of(const Operands& operands) {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;                 // 2^64 / golden ratio
     static auto& entries = *new std::array<std::unique_ptr<Entry>, 256>;  // holds Python objects
-    std::uint64_t hash = operands.has(kOut);
+    std::uint64_t hash = 2u * static_cast<unsigned>(operands.compute_device().ordinal + 1) +
+                         (operands.has(kOut) ? 1 : 0);
     for (const Slot slot : {kA, kB}) {
         const ArrayView& view = operands.view(slot);
         hash += static_cast<std::uint64_t>(view.dtype);
