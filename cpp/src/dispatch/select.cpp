@@ -13,6 +13,7 @@
 #include "kernels/halves.hpp"
 #include "kernels/host/gemm.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "pack/pack.hpp"
 #include "tcgemm/error.hpp"
 #include "tcgemm/plan.hpp"

@@ -1,7 +1,6 @@
 // How fast a device is, for the cost models.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 
 #include "tcgemm/device.hpp"
@@ -33,20 +32,6 @@ inline double overlapped(double one, double other) {
 // The same where they are hidden better, in many short steps.
 inline double hidden(double one, double other) {
     return std::sqrt(overlapped(one * one, other * other));
-}
-
-// What a pass that packs operands moves.
-struct PackingWork {
-    double bytes = 0;         // read and written, each once
-    double turned_tiles = 0;  // of operands whose neighbours change: through shared memory
-};
-// Of that pass, its launch included; cpp/benchmarks/pack_bench.cpp measures it.
-inline double packing_pass_us(const PackingWork& work, const DeviceProperties& device) {
-    constexpr double kPassUs = 1.0, kTurnUs = 0.8, kTurnedTileUs = 1.0;  // the last: an SM's
-    if (work.bytes == 0) return 0;
-    const double tiles_us = work.turned_tiles * kTurnedTileUs / std::max(device.sm_count, 1);
-    return kPassUs + (work.turned_tiles > 0 ? kTurnUs : 0) +
-           std::max(work.bytes / memory_rate(device), tiles_us);
 }
 
 }  // namespace tcgemm

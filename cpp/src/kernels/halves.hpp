@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "core/math.hpp"
-#include "kernels/device_rates.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::halves {
@@ -40,16 +39,6 @@ inline constexpr int kMinNonzeros = 32;
 // more: in a sum of K products an eighth of K 2^-24 |A||B| each. The tensor cores take up to two
 // thirds of the promised K 2^-24 |A||B|, so that it holds whatever the numbers are.
 inline int max_spans(std::int64_t k) { return 51 + std::min(log2_down(k), 32); }
-
-// How long the packing of so many bytes of operands takes, that have so many rows (columns of B),
-// and a fallback that has nothing to do.
-inline double packing_us(double bytes, double rows, const DeviceProperties& device) {
-    // Measured on Hopper: the launches; the bytes that are read and written, for each byte of the
-    // operands; and what an SM needs for eight rows, however short they are.
-    constexpr double kUs = 12.0, kPasses = 3.2, kEightRowsUs = 1.2;
-    return kUs + overlapped(bytes * kPasses / memory_rate(device),
-                            rows / 8 / std::max(device.sm_count, 1) * kEightRowsUs);
-}
 
 #if defined(__CUDACC__)
 // 2^exponent, which is normal.

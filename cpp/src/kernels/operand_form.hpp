@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "core/runtime.hpp"
-#include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "pack/pack.hpp"
 #include "problem/valid_problem.hpp"
@@ -82,53 +81,6 @@ inline bool packs_b(const ValidProblem& problem, const OperandNeeds& needs) {
 // What a plan packs operands for, with pack::launch: halves are made of float32 with any strides.
 constexpr OperandNeeds packed_needs(const OperandNeeds& needs) {
     return needs.halves() ? OperandNeeds{} : needs;
-}
-
-// Packed are elements of so many bytes, in this order.
-inline void add_packed(PackingWork& work, const GemmProblem& problem, const Operand& operand,
-                       std::int64_t rows, std::int64_t cols, double element_bytes,
-                       pack::Order order) {
-    const double matrices = distinct_matrices(problem, operand);
-    work.bytes += static_cast<double>(rows) * static_cast<double>(cols) * matrices *
-                  (size_of(operand.dtype) + element_bytes);
-    const bool col_major =
-        pack::is_packed_col_major(operand.row_stride, operand.col_stride, rows, cols, order);
-    const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
-    if (inner > 1 && (col_major ? operand.row_stride : operand.col_stride) != 1) {
-        work.turned_tiles += matrices * pack::turned_tiles(outer, inner, operand.dtype);
-    }
-}
-// Of the passes that a kernel's plan makes.
-inline double packing_us(const ValidProblem& problem, const DeviceProperties& device,
-                         const OperandNeeds& kernel_needs) {
-    const OperandNeeds needs = packed_needs(kernel_needs);
-    const bool k_major = needs.k_major_a || needs.k_major_b;  // of what is packed
-    const GemmProblem& lies = problem.ungathered();
-    PackingWork work;
-    const auto add = [&](const Operand& operand, std::int64_t rows, std::int64_t cols,
-                         pack::Order order) {
-        add_packed(work, lies, operand, rows, cols,
-                   size_of(operand_dtype(needs, problem, operand.dtype)), order);
-    };
-    if (packs_a(problem, needs)) {
-        add(lies.a, lies.m, lies.k,
-            k_major || problem.is_gathered() ? pack::Order::row : pack::Order::either);
-    }
-    if (packs_b(problem, needs)) {
-        add(lies.b, lies.k, lies.n, k_major ? pack::Order::col : pack::Order::either);
-    }
-    return packing_pass_us(work, device);
-}
-// What a gathered problem's A adds where the kernel would take it as it is.
-inline double gathering_us(const ValidProblem& problem, const DeviceProperties& device,
-                           const OperandNeeds& kernel_needs) {
-    const OperandNeeds needs = packed_needs(kernel_needs);
-    if (packs_a(problem, needs)) return 0;  // counted
-    const GemmProblem& lies = problem.ungathered();
-    PackingWork work;
-    add_packed(work, lies, lies.a, lies.m, lies.k,
-               size_of(operand_dtype(needs, problem, lies.a.dtype)), pack::Order::row);
-    return packing_pass_us(work, device);
 }
 
 }  // namespace tcgemm

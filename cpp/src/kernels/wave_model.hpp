@@ -7,9 +7,9 @@
 
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
-#include "kernels/halves.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm {

@@ -12,6 +12,7 @@
 
 #include "../check.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "problem/canonical.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/error.hpp"

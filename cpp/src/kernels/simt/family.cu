@@ -5,6 +5,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/simt/cost_model.hpp"
 #include "kernels/simt/few_rows.hpp"

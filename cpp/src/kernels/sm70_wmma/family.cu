@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"

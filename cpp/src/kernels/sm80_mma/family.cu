@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/row_modes.cuh"
 #include "kernels/sm80_mma/launch.hpp"

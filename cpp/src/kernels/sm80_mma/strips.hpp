@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/packing_cost.hpp"
 #include "kernels/split_k/split_choice.hpp"
 #include "kernels/whole_k/whole_k.hpp"
 

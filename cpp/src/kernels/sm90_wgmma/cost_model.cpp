@@ -9,6 +9,7 @@
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "kernels/sm90_wgmma/store.hpp"
 
 // Where constants come from: [82] is a fit to all schedules of 184 products in FP16 on an H100

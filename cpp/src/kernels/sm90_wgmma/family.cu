@@ -4,6 +4,7 @@
 
 #include "core/runtime.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/row_modes.cuh"
 #include "kernels/sm90_wgmma/cost_model.hpp"

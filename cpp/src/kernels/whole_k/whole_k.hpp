@@ -12,6 +12,7 @@
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/operand_form.hpp"
+#include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/wave_model.hpp"
 #include "kernels/whole_k/operand_image.hpp"
