@@ -12,13 +12,12 @@
 #include "kernels/packing_cost.hpp"
 #include "kernels/split_k/split_choice.hpp"
 
-namespace tcgemm {
+namespace tcgemm::wave {
 
 // Measured on an H200 with 25 shapes from 64 to 8192 and all splits. Microseconds.
 inline constexpr double kLaunchUs = 3.5;
 inline constexpr double kReduceUs = 2.5;       // the second launch of a split product,
 inline constexpr double kReducePartUs = 0.12;  // for each part, of which it reads eight at once
-inline constexpr double kReduceBytesPerUs = 3.4e6;  // and its partial sums, written and read
 inline constexpr int kMaxSplits = 128;
 inline constexpr int kMinPartBlocks = 4;  // k-blocks
 
@@ -36,39 +35,15 @@ struct RowCost {
     double launch_us = kLaunchUs, reduce_us = kReduceUs;
 };
 
-inline double ceil_div(double a, double b) { return std::ceil(a / b); }
-
-// FLOP per clock of an SM's tensor cores with operands of a dtype, as mma.sync reaches them.
-// GPUs with few FP64 units (GeForce cards, all of cc 12) multiply FP64 no faster so.
-inline double tensor_rate(int cc, DType operand) {
-    if (operand == DType::f64) return cc == 80 ? 128 : cc >= 90 && cc < 120 ? 256 : 4;
-    const double of_halves = cc >= 90 ? 2650 : cc == 80 ? 2048 : 1024;
-    return of_halves * 2 / size_of(operand);  // INT8 and TF32: as many bytes
-}
-
-// The same of halves summed in FP32. GeForce cards have half the rate of others then, which their
-// properties do not tell, and at that rate three products take about as long as one on CUDA cores:
-// what is not known to be a data center's counts as no faster than its CUDA cores, which then win.
-inline double halves_rate(int cc) {
-    return cc == 80 || cc == 90 ? tensor_rate(cc, DType::f16) : 256;
-}
-
-// Bytes per clock that L2 delivers to each SM while all ask, by published microbenchmarks (V100 2.2
-// TB/s, T4 1.3, A100 5, RTX 3090 2, RTX 4090 5). On Hopper the rows' own times hold it.
-inline double l2_rate(int cc) {
-    if (cc >= 90) return 1e6;
-    if (cc == 80) return 32;
-    return cc < 80 ? 18 : 15;
-}
-
 inline double cost_us(const RowCost& row, const ValidProblem& problem,
                       const DeviceProperties& device, int splits) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
     const TileConfig& tile = row.tile;
-    const double blocks = ceil_div(m, tile.block_m) * ceil_div(n, tile.block_n) * batch * splits;
-    const double k_blocks = ceil_div(ceil_div(k, tile.block_k), splits);
+    const double blocks =
+        std::ceil(m / tile.block_m) * std::ceil(n / tile.block_n) * batch * splits;
+    const double k_blocks = std::ceil(std::ceil(k / tile.block_k) / splits);
 
     // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower,
     // and so is their L2, for which small tiles need more bytes.
@@ -89,7 +64,7 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         if (resident == 0) return 0.0;
         return std::max(resident * k_block_us, latency_us) * k_blocks + row.block_us;
     };
-    const double on_sm = ceil_div(blocks, std::max(device.sm_count, 1));
+    const double on_sm = std::ceil(blocks / std::max(device.sm_count, 1));
     const double full_waves = std::floor(on_sm / row.blocks_per_sm);
     const double busy_us =
         full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
@@ -118,4 +93,4 @@ inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
                           [&](int parts) { return cost_us(row, problem, device, parts); });
 }
 
-}  // namespace tcgemm
+}  // namespace tcgemm::wave

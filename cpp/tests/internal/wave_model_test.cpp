@@ -5,6 +5,7 @@
 #include "../check.hpp"
 
 using namespace tcgemm;
+using wave::RowCost;
 
 namespace {
 
@@ -32,7 +33,7 @@ Schedule schedule(std::int64_t m, std::int64_t n, std::int64_t k, const RowCost&
     problem.k = k;
     problem.a = Operand::row_major(DType::f16, k);
     problem.b = problem.c = problem.d = Operand::row_major(DType::f16, n);
-    return schedule_row(row, ValidProblem::check(problem), device);
+    return wave::schedule_row(row, ValidProblem::check(problem), device);
 }
 
 double cost(std::int64_t m, std::int64_t n, std::int64_t k, const RowCost& row) {

@@ -6,10 +6,12 @@
 #include <cstdint>
 
 #include "core/math.hpp"
+#include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/operand_form.hpp"
 #include "kernels/simt/cost_model.hpp"
 #include "kernels/split_k/epoch.hpp"
-#include "kernels/wave_model.hpp"
+#include "kernels/split_k/split_choice.hpp"
 
 namespace tcgemm::simt {
 
@@ -37,9 +39,9 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
-    const double blocks = ceil_div(m, kernel.rows) * ceil_div(n, kernel.cols) * batch * splits;
+    const double blocks = std::ceil(m / kernel.rows) * std::ceil(n / kernel.cols) * batch * splits;
     const double steps = std::max(
-        k < kernel.block_k ? k / kernel.block_k : ceil_div(ceil_div(k, kernel.block_k), splits),
+        k < kernel.block_k ? k / kernel.block_k : std::ceil(std::ceil(k / kernel.block_k) / splits),
         kLeastStep);
     // Volta, Turing and A100 have half as many lanes as Hopper, GeForce cards hardly any for FP64.
     const double mhz = clock_mhz(device);
@@ -56,7 +58,7 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
         if (resident == 0) return 0.0;
         return std::max(resident * step_us, alone_us) * steps + kFewRowsBlockUs[kernel.rows > 1];
     };
-    const double on_sm = ceil_div(blocks, sms);
+    const double on_sm = std::ceil(blocks / sms);
     const double waves = std::floor(on_sm / kernel.resident);
     const double busy_us =
         waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "core/math.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/simt/outer_tiles.hpp"
-#include "kernels/wave_model.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/device.hpp"
 
@@ -65,7 +65,7 @@ inline double outer_us(const OuterTile& tile, const ValidProblem& problem,
     const double warps_of_scheduler =
         static_cast<double>(std::clamp<std::int64_t>(problem->m, 4, 8)) / 4;
     const double busy_us =
-        ceil_div(on_sm, tile.blocks_per_sm) * (kOuterBlocksUs + kOuterBlocksKUs * k) +
+        std::ceil(on_sm / tile.blocks_per_sm) * (kOuterBlocksUs + kOuterBlocksKUs * k) +
         on_sm * static_cast<double>(grid.tiles_of_block) * warps_of_scheduler * cycles /
             clock_mhz(device);
     const double outputs = static_cast<double>(problem->m) * static_cast<double>(problem->n) *

@@ -22,7 +22,7 @@ constexpr int kBandRows = 512;
 // batch-invariant ones are those that the largest problems need.
 constexpr int kInvariantBlockK = 32;
 
-// One k-block is in flight at a time; see RowCost.
+// One k-block is in flight at a time; see wave::RowCost.
 constexpr double kLatencyUs = 0.5, kFarLatencyUs = 0.8;
 
 template <class Row>
@@ -84,9 +84,9 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     const auto fit = static_cast<int>(device.shared_memory_per_block / shared_bytes<Row>());
     const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
     Schedule schedule =
-        schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
-                      kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},
-                     problem, device);
+        wave::schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
+                            kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},
+                           problem, device);
     schedule.cost_us += packing_us(problem, device, needs<Row>());
     return schedule;
 }

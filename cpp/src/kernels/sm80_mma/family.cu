@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kBandRows = 1024;  // see launch_tiles()
 
-// See RowCost, measured on an H100: of rows whose warps share K, and where their grid starts while
-// the one before ends.
+// See wave::RowCost, measured on an H100: of rows whose warps share K, and where their grid starts
+// while the one before ends.
 constexpr double kSharedKLaunchUs = 0.6, kSharedKReduceUs = 4.5;
 constexpr double kOverlappedLaunchUs = 0.3, kOverlappedReduceUs = 3.3;
 
@@ -89,7 +89,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     // A100 has 164 KB of shared memory, GeForce cards 100: fewer blocks than the registers.
     const int fit = static_cast<int>(device.shared_memory_per_block / Row::shared_bytes);
     const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
-    RowCost cost = {
+    wave::RowCost cost = {
         Row::tile,       blocks_per_sm,       Row::k_block_us, Row::block_us,
         Row::latency_us, Row::far_latency_us, element<Row>(),  sum_dtype(element<Row>()),
         Row::halves};
@@ -99,7 +99,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
         cost.reduce_us = overlaps ? kOverlappedReduceUs : kSharedKReduceUs;
     }
     cost.tile.block_k = kBlockK<Row>;
-    Schedule schedule = schedule_row(cost, problem, device);
+    Schedule schedule = wave::schedule_row(cost, problem, device);
     schedule.cost_us += packing_us(problem, device, needs<Row>());
     return schedule;
 }

@@ -16,8 +16,8 @@ namespace tcgemm::sm80_mma {
 
 // id (the name behind "sm80_mma_"), elements of A and B, accumulator, promoted (sums of a k-block
 // go to a second accumulator), block M x N x K, warp M x N, k-blocks in shared memory, blocks an SM
-// (bounds the registers of a thread); then for the cost model, see RowCost: k-block, block, latency
-// of a k-block from L2 and from memory.
+// (bounds the registers of a thread); then for the cost model, see wave::RowCost: k-block, block,
+// latency of a k-block from L2 and from memory.
 // clang-format off
 #define TCGEMM_SM80_MMA_TILES(ROW, type, T)                                                           \
     ROW(type##_256x128x64, T, T, float, false, 256, 128, 64, 64, 64, 3, 1, 1.08, 4.4, 0.75, 0.95)        \

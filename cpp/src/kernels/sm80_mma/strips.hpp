@@ -3,9 +3,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
+#include "kernels/device_rates.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/split_k/split_choice.hpp"
 #include "kernels/whole_k/whole_k.hpp"

@@ -14,7 +14,6 @@
 #include "kernels/operand_form.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
-#include "kernels/wave_model.hpp"
 #include "kernels/whole_k/operand_image.hpp"
 
 namespace tcgemm::whole_k {
