@@ -47,12 +47,12 @@ void synchronize_event(EventHandle event);
 void wait_event(StreamHandle stream, EventHandle event);
 float elapsed_ms(EventHandle start, EventHandle stop);
 
+// Bytes: what strides of a tensor map have to be less than.
+inline constexpr std::int64_t kTensorMapStrides = std::int64_t{1} << 40;
+
 // How the copy engine of sm_90 sees a tensor: up to five dimensions, the inner one contiguous;
 // boxes of inner x outer elements lie in shared memory with rows of 128 bytes, swizzled. Elements
 // outside are read as 0 and not written.
-inline constexpr std::int64_t kTensorMapStrides = std::int64_t{1} << 40;  // bytes; all are less
-// What L2 is read by, and what lies together in it.
-inline constexpr std::int64_t kSectorBytes = 32, kLineBytes = 128;
 struct TensorMapShape {
     void* address = nullptr;            // a multiple of 16
     int element_bytes = 2;              // 1, 2 or 4

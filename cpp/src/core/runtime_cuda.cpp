@@ -5,6 +5,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/l2.hpp"
 #include "core/runtime.hpp"
 #include "tcgemm/error.hpp"
 

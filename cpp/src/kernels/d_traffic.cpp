@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/l2.hpp"
 #include "core/math.hpp"
 
 namespace tcgemm {

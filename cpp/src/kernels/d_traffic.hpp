@@ -3,14 +3,11 @@
 
 #include <cstdint>
 
-#include "core/runtime.hpp"
 #include "kernels/gemm_args.hpp"
 #include "problem/valid_problem.hpp"
 #include "tcgemm/device.hpp"
 
 namespace tcgemm {
-
-using runtime::kSectorBytes;
 
 // Bytes that memory moves for D, of which so many rows and columns are stored together. Where lines
 // of D (rows, or columns where those are contiguous) begin amid sectors of L2, so does what is

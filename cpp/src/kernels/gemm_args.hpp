@@ -4,14 +4,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/host_device.hpp"
 #include "tcgemm/dtype.hpp"
 #include "tcgemm/problem.hpp"
-
-#if defined(__CUDACC__)
-#define TCGEMM_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define TCGEMM_HOST_DEVICE inline
-#endif
 
 namespace tcgemm {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
+#include "core/l2.hpp"
 #include "core/math.hpp"
-#include "core/runtime.hpp"
 #include "pack/conversions.hpp"
 #include "pack/halves.hpp"
 #include "pack/pack.hpp"
@@ -15,7 +15,6 @@ constexpr int kMinVectorBytes = 16;
 // Whole lines of L2 are not worth more than this part of a row. What is read amid its sectors costs
 // more than either.
 constexpr int kMostPadding = 8;
-constexpr int kSectorBytes = static_cast<int>(runtime::kSectorBytes);
 
 std::int64_t product(std::int64_t left, std::int64_t right) {
     std::int64_t result = 0;
@@ -30,7 +29,7 @@ std::int64_t product(std::int64_t left, std::int64_t right) {
 
 // Elements from a row of `inner` to the next.
 std::int64_t padded(std::int64_t inner, int vector_bytes, int element_bytes) {
-    const auto to_multiple_of = [&](int bytes) {
+    const auto to_multiple_of = [&](std::int64_t bytes) {
         const std::int64_t vector = bytes / element_bytes;
         return product(divide_up(inner, vector), vector);
     };

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "core/l2.hpp"
 #include "core/math.hpp"
 #include "kernels/device/launch.cuh"
 #include "pack/across.cuh"
@@ -75,7 +76,7 @@ void choose_path(OperandArgs& args) {
     // Memory takes a sector of which a part is not written for a read and a write: rows end with
     // one, where there is room.
     const std::int64_t whole_sectors =
-        round_up(args.inner * static_cast<int>(sizeof(To)), runtime::kSectorBytes) /
+        round_up(args.inner * static_cast<int>(sizeof(To)), kSectorBytes) /
         static_cast<int>(sizeof(To));
     const std::int64_t with_elements = divide_up(args.inner, Unit::kElements);
     const std::int64_t units = std::max(

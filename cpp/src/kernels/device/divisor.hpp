@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm_args.hpp"
+#include "core/host_device.hpp"
 
 namespace tcgemm::device {
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "kernels/device/divisor.hpp"
 
 namespace tcgemm::device {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "kernels/device/divisor.hpp"
 
 namespace tcgemm::device {

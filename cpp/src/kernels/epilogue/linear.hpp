@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/host_device.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::epilogue {

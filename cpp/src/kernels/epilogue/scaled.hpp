@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "kernels/gemm_args.hpp"
 
 namespace tcgemm::epilogue {

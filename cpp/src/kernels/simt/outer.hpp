@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "kernels/kernel_info.hpp"
 #include "kernels/simt/outer_tiles.hpp"
 #include "kernels/simt/policy.hpp"

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/l2.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/device/tile_scheduler.cuh"
 #include "kernels/epilogue/store.cuh"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/host_device.hpp"
+#include "core/l2.hpp"
 #include "core/math.hpp"
-#include "kernels/d_traffic.hpp"
-#include "kernels/gemm_args.hpp"
 
 namespace tcgemm::simt {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/l2.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
@@ -73,7 +74,7 @@ template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
-    needs.packed_row_bytes = runtime::kLineBytes;
+    needs.packed_row_bytes = kLineBytes;
     needs.k_major_a = needs.k_major_b = !Row::any_major;
     return needs;
 }

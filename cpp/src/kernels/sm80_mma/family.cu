@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/l2.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/row_modes.cuh"
@@ -77,7 +78,7 @@ template <class Row>
 constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = Row::unaligned ? 8 : 16;
-    needs.packed_row_bytes = runtime::kLineBytes;
+    needs.packed_row_bytes = kLineBytes;
     needs.fp8 = Row::fp8;
     needs.k_major_a = needs.k_major_b = !Row::any_major;
     needs.halves_block = Row::halves ? kHalvesBlock : 0;

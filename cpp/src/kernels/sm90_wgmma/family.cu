@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/l2.hpp"
 #include "core/runtime.hpp"
 #include "kernels/operand_form.hpp"
 #include "kernels/packing_cost.hpp"
@@ -73,7 +74,7 @@ constexpr OperandNeeds needs() {
     OperandNeeds needs;
     needs.vector_bytes = 16;
     needs.tensor_map = true;
-    needs.packed_row_bytes = runtime::kLineBytes;
+    needs.packed_row_bytes = kLineBytes;
     needs.fp8 = is_fp8(dtype_of<typename Row::ElementA>());
     needs.rounds_to_tf32 = dtype_of<typename Row::ElementA>() == DType::f32 && !Row::halves;
     needs.k_major_a = !Row::any_major_a;
@@ -94,8 +95,8 @@ RowsBegin rows_begin(const Operand& operand, std::int64_t rows, std::int64_t col
                 begins_at(row_major ? operand.row_stride : operand.col_stride)) &&
                std::all_of(operand.batch_stride.begin(), operand.batch_stride.end(), begins_at);
     };
-    if (begin_at(runtime::kLineBytes)) return RowsBegin::at_lines;
-    return begin_at(runtime::kSectorBytes) ? RowsBegin::at_sectors : RowsBegin::amid_sectors;
+    if (begin_at(kLineBytes)) return RowsBegin::at_lines;
+    return begin_at(kSectorBytes) ? RowsBegin::at_sectors : RowsBegin::amid_sectors;
 }
 
 // Whether the copy engine can store D, and load C, for tiles that lie across D.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.hpp"
 #include "core/math.hpp"
 #include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/tile_scheduler.cuh"

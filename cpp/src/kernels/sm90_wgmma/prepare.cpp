@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/l2.hpp"
 #include "core/math.hpp"
 #include "core/runtime.hpp"
 #include "kernels/d_traffic.hpp"
@@ -19,7 +20,7 @@ void add_batch(const GemmArgs& args, const MatrixView& view, runtime::TensorMapS
         const bool present = dim < args.batch.rank && view.batch_stride[dim] != 0;
         mask[dim] = present ? ~0 : 0;
         shape.extent[2 + dim] = present ? args.batch.extent[dim] : 1;
-        shape.stride_bytes[1 + dim] = present ? view.batch_stride[dim] * item : runtime::kLineBytes;
+        shape.stride_bytes[1 + dim] = present ? view.batch_stride[dim] * item : kLineBytes;
     }
 }
 
@@ -32,7 +33,7 @@ runtime::TensorMapShape matrix_shape(const MatrixView& view, std::int64_t inner,
     shape.extent[0] = inner;
     shape.extent[1] = outer;
     // Of a single row the stride means nothing, but the map asks for one.
-    shape.stride_bytes[0] = outer == 1 ? round_up(inner * shape.element_bytes, runtime::kLineBytes)
+    shape.stride_bytes[0] = outer == 1 ? round_up(inner * shape.element_bytes, kLineBytes)
                                        : outer_stride * shape.element_bytes;
     return shape;
 }

@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <numeric>
 
+#include "core/host_device.hpp"
+#include "core/l2.hpp"
 #include "core/math.hpp"
-#include "core/runtime.hpp"
 #include "kernels/device/fast_divisor.hpp"
 
 namespace tcgemm::whole_k {
@@ -69,7 +70,7 @@ inline ImageLayout image_layout(std::int64_t outer, std::int64_t outer_stride, s
         static_cast<int>(std::gcd(std::gcd(alignment, image.line_step), kVectorBytes));
     const std::int64_t before = kVectorBytes - image.alignment;  // a line, at most
     image.line_vectors = bytes > 0 ? static_cast<int>(divide_up(before + bytes, kVectorBytes)) : 0;
-    image.through_l1 = bytes < runtime::kLineBytes;
+    image.through_l1 = bytes < kLineBytes;
     // Eight lanes read vectors of eight lines at once, from eight places of a line of banks. Lines
     // across K they read along, and then it does not matter how these lie.
     constexpr std::int64_t kPlaces = 8;

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <string>
 
+#include "core/l2.hpp"
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
