@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/device/ptx/opaque.cuh"
 #include "pack/args.hpp"
 #include "pack/convert.cuh"
 
@@ -108,7 +109,7 @@ __device__ __forceinline__ void pack_tile(const OperandArgs& args, const Tile& t
     read(place_of(args, tile, index), its);
     __syncthreads();
     // Where the tile lies is computed again: kept, it would cost registers.
-    asm volatile("" : "+l"(index));
+    index = device::ptx::opaque(index);
     write_tile(args, target, tile, place_of(args, tile, index), its);
     __syncthreads();
 }

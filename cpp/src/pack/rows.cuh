@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/device/ptx/opaque.cuh"
 #include "kernels/device/realign.cuh"
 #include "kernels/device/vector.cuh"
 #include "pack/args.hpp"
@@ -88,7 +89,7 @@ class RowsTile {
             }
         }
         // Where the units lie is computed again: kept, it would cost registers.
-        asm volatile("" : "+r"(thread));
+        thread = device::ptx::opaque(thread);
 #pragma unroll
         for (int j = 0; j < kInFlight; ++j) {
             const int i = j * kThreads + thread, its_row = row(i);

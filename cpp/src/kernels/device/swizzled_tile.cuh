@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/device/ptx/async_copy.cuh"
-#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/device/ptx/opaque.cuh"
 
 namespace tcgemm::device {
 

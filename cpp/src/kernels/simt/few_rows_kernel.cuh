@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/device/launch.cuh"
+#include "kernels/device/ptx/opaque.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
 #include "kernels/simt/few_rows.hpp"
@@ -80,8 +81,7 @@ class SetsOfB {
         constexpr int kLines = kAlongK ? My::kCols : My::kSteps;  // across the unit stride
         constexpr int kAlong = kAlongK ? My::kSteps : My::kCols;
         // Multiples of the stride, computed ahead, would take up the registers.
-        std::int64_t stride = stride_;
-        asm volatile("" : "+l"(stride));
+        const std::int64_t stride = device::ptx::opaque(stride_);
         const Element* from = data_;
 #pragma unroll
         for (int line = 0; line < kLines; ++line) {
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
 
     device::release_successor();
     // Computed again: kept, it would cost registers in the main loop.
-    asm volatile("" : "+l"(tile));
+    tile = device::ptx::opaque(tile);
     const Place to(tiles.tile(tile), args, split);
     // The block's sums, then those of all parts of K.
     constexpr int kSums = kRows * My::kBlockCols;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/device/launch.cuh"
+#include "kernels/device/ptx/opaque.cuh"
 #include "kernels/device/vector.cuh"
 #include "kernels/epilogue/store.cuh"
 #include "kernels/halves.hpp"
@@ -287,7 +288,7 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
             if (tile.slice() > 0) continue;
         }
         // Where the tile lies is computed again: kept, it would cost registers in the main loop.
-        asm volatile("" : "+l"(index));
+        index = device::ptx::opaque(index);
         write_tile<Policy>(kPromotes ? promoted : tile, args, work, epilogue, index);
     }
 }

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "kernels/device/ptx/async_copy.cuh"
-#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/simt/operand_loader.cuh"
 #include "kernels/simt/policy.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/device/ptx/block.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/sm80_mma/strips.hpp"
 
 namespace tcgemm::sm80_mma {

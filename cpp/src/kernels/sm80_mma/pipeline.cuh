@@ -2,9 +2,10 @@
 // on an older one: what all main loops have in common.
 #pragma once
 
-#include "kernels/device/ptx/block.cuh"
 #include "kernels/device/ptx/mbarrier.cuh"
 #include "kernels/device/ptx/mma.cuh"
+#include "kernels/device/ptx/opaque.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/device/swizzled_tile.cuh"
 #include "kernels/sm80_mma/policy.hpp"
 

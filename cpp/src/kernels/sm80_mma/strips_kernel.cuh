@@ -9,6 +9,7 @@
 #include "kernels/device/fast_divisor.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/device/ptx/mma.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/staged_rows.cuh"
 #include "kernels/halves.hpp"

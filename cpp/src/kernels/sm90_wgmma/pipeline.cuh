@@ -5,6 +5,8 @@
 
 #include "kernels/device/ptx/block.cuh"
 #include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/device/ptx/opaque.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/sm90_wgmma/params.hpp"
 #include "kernels/sm90_wgmma/policy.hpp"
 

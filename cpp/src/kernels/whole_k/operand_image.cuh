@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "kernels/device/ptx/async_copy.cuh"
-#include "kernels/device/ptx/block.cuh"
-#include "kernels/device/ptx/mbarrier.cuh"
+#include "kernels/device/ptx/shared.cuh"
 #include "kernels/whole_k/operand_image.hpp"
 
 namespace tcgemm::whole_k {

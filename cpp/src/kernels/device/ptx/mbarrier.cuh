@@ -5,22 +5,6 @@
 
 namespace tcgemm::device::ptx {
 
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-// Hides where a value comes from: the compiler would compute it anew in a loop, out of special
-// registers that take longer to read than the loop has.
-__device__ __forceinline__ std::uint32_t opaque(std::uint32_t value) {
-    asm volatile("" : "+r"(value));
-    return value;
-}
-template <class T>
-__device__ __forceinline__ T* opaque(T* pointer) {
-    asm volatile("" : "+l"(pointer));
-    return pointer;
-}
-
 // A phase ends when `arrivals` threads have arrived and all bytes that were announced are there.
 __device__ __forceinline__ void init_barrier(std::uint32_t barrier, int arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));

@@ -1,4 +1,4 @@
-// Matrix instructions of a warp (sm_80), and the loads of their operands.
+// Matrix instructions of a warp (sm_80).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,12 +10,6 @@
 #include "kernels/device/tf32.hpp"
 
 namespace tcgemm::device::ptx {
-
-__device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
-    double value;
-    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(shared) : "memory");
-    return value;
-}
 
 // sums += A B of kM x kK and kK x kN elements. A lane holds of the sums those of rows lane / 4 and
 // + 8, columns lane % 4 * 2 and + 1. `b` is of two B side by side, of which `half` takes part.
