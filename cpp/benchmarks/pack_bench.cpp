@@ -26,9 +26,9 @@ struct Case {
     int operands;
     std::int64_t rows, cols;  // row-major, without gaps between rows
     DType from, to;
-    int step = 1;        // elements from column to column
-    int batch = 1;       // matrices, one behind the other
-    bool turns = false;  // column-major, and packed row-major
+    int step = 1;             // elements from column to column
+    int batch = 1;            // matrices, one behind the other
+    bool transposes = false;  // column-major, and packed row-major
 };
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32, i8 = DType::i8;
@@ -55,7 +55,7 @@ constexpr Case kCases[] = {
     {2, 16384, 16384, f32, f16},
     {1, 8192, 8192, f16, f16, 2},
     {1, 8192, 8192, f32, f16, 2},
-    // Turned: of large and small matrices, and batches of small and narrow ones.
+    // Transposed: of large and small matrices, and batches of small and narrow ones.
     {1, 64, 64, i8, i8, 1, 1, true},
     {1, 1024, 1024, i8, i8, 1, 1, true},
     {1, 8192, 8192, i8, i8, 1, 1, true},
@@ -119,15 +119,15 @@ Row measure(const Case& c, int repeats) {
     task.rows = c.rows;
     task.cols = c.cols;
     task.source.dtype = c.from;
-    task.source.row_stride = c.turns ? c.step : c.cols * c.step;
-    task.source.col_stride = c.turns ? c.rows * c.step : c.step;
+    task.source.row_stride = c.transposes ? c.step : c.cols * c.step;
+    task.source.col_stride = c.transposes ? c.rows * c.step : c.step;
     BatchShape batch;
     if (c.batch > 1) {
         batch.rank = 1;
         batch.count = batch.extent[0] = c.batch;
         task.source.batch_stride[0] = c.rows * c.cols * c.step;
     }
-    const pack::Order order = c.turns ? pack::Order::row : pack::Order::either;
+    const pack::Order order = c.transposes ? pack::Order::row : pack::Order::either;
     task.target = pack::packed_layout(task.source, c.rows, c.cols, batch, c.to, 16, order);
     const auto elements = static_cast<std::size_t>(c.rows * c.cols * c.batch);
     const std::size_t read = elements * static_cast<std::size_t>(size_of(c.from) * c.step);
@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
                                      std::to_string(c.rows) + " x " + std::to_string(c.cols) +
                                      ", " + name(c.from) + " to " + name(c.to) +
                                      (c.step > 1 ? ", step " + std::to_string(c.step) : "") +
-                                     (c.turns ? ", turned" : "");
+                                     (c.transposes ? ", transposed" : "");
             std::printf("%-42s %9.2f %9.2f %9.2f %9.0f %9.0f %6.3f\n", what.c_str(), row.cold_us,
                         row.stream_us, row.apart_us, row.cold_gbps, row.copy_gbps,
                         row.cold_gbps / row.copy_gbps);

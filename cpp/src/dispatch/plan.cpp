@@ -193,8 +193,8 @@ GemmScalars Plan::Impl::flushed(const GemmScalars& scalars) const {
 
 // `p` is in the canonical form: A and B have traded places where D is computed as D^T.
 void Plan::Impl::check_run(const GemmPointers& p, const GemmScalars& scalars, bool reads_ab) const {
-    const char* const a_name = valid.transposed() ? "B" : "A";
-    const char* const b_name = valid.transposed() ? "A" : "B";
+    const char* const a_name = valid.is_transposed() ? "B" : "A";
+    const char* const b_name = valid.is_transposed() ? "A" : "B";
     const bool reads_c = scalars.beta != 0.0;
     check_operand(p.d, valid->d, "D");
     if (reads_ab) {
@@ -221,7 +221,7 @@ void Plan::Impl::check_scales(const GemmPointers& p, bool reads_ab) const {
                               "is written; give D memory of its own");
         }
     };
-    const bool a_is_b = valid.transposed();
+    const bool a_is_b = valid.is_transposed();
     if (reads_ab && valid->scale_a.kind != ScaleKind::none) {
         check(p.scale_a, scale_a, a_is_b ? "scale_b" : "scale_a");
     }
@@ -348,7 +348,7 @@ void Plan::run(const GemmPointers& pointers, const GemmScalars& scalars, StreamV
     }
     const DefaultFloatingPoint environment;  // alpha and beta are rounded here
     GemmPointers p = pointers;
-    if (plan.valid.transposed()) {
+    if (plan.valid.is_transposed()) {
         std::swap(p.a, p.b);
         std::swap(p.scale_a, p.scale_b);
     }
@@ -409,7 +409,7 @@ std::string Plan::describe() const {
     text += std::string("compute    ") + name(precision()) + ", accumulate " + name(accumulate()) +
             (given.determinism == Determinism::batch_invariant ? ", batch_invariant" : "") +
             (epilogue() == Epilogue::linear ? "" : std::string(", epilogue ") + name(epilogue())) +
-            (plan.valid.transposed() != plan.schedule.transposed ? ", as D^T = B^T A^T" : "") +
+            (plan.valid.is_transposed() != plan.schedule.transposed ? ", as D^T = B^T A^T" : "") +
             "\n";
     std::string scales;
     for (const auto& [operand, scale] : {std::pair{"A", given.scale_a}, {"B", given.scale_b}}) {
@@ -433,8 +433,8 @@ std::string Plan::describe() const {
                 std::to_string(target.row_stride) + ", " + std::to_string(target.col_stride) + ")" +
                 (&step == &plan.pack_a ? gathered : "") + "\n";
     };
-    packing(plan.valid.transposed() ? "B" : "A", plan.pack_a);
-    packing(plan.valid.transposed() ? "A" : "B", plan.pack_b);
+    packing(plan.valid.is_transposed() ? "B" : "A", plan.pack_a);
+    packing(plan.valid.is_transposed() ? "A" : "B", plan.pack_b);
     if (plan.halves.fallback != nullptr) {
         text += "pack       A and B, each float32 number as two float16\n";
         text += std::string("fallback   ") + plan.halves.fallback->name + ", split-K " +

@@ -69,7 +69,7 @@ struct GemmArgs {
 };
 
 // The product as D^T = B^T A^T, without its scales.
-inline GemmArgs turned(GemmArgs args) {
+inline GemmArgs transposed(GemmArgs args) {
     std::swap(args.m, args.n);
     std::swap(args.a, args.b);
     std::swap(args.exponents_a, args.exponents_b);

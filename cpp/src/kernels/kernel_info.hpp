@@ -85,9 +85,9 @@ struct KernelInfo {
     std::string (*rejects)(const ValidProblem& problem, const DeviceProperties& device);
     // A pure function of problem and device.
     Schedule (*schedule)(const ValidProblem& problem, const DeviceProperties& device);
-    // A and B have the form that `needs` asks for, and where the schedule is `transposed` all is
-    // turned: launch_kernel() does that. The current device is the right one. On a GPU: launches
-    // only, errors by throwing (runtime::launch); never called for an empty problem.
+    // A and B have the form that `needs` asks for. Where the schedule is `transposed`, `args` are
+    // of D^T = B^T A^T: launch_kernel() sees to that. The current device is the right one. On a
+    // GPU: launches only, errors by throwing (runtime::launch); never called for an empty problem.
     void (*launch)(const GemmArgs& args, const Schedule& schedule, StreamView stream);
     // Shared memory of a block that a launch asks for, where so many share an SM as the kernel is
     // made for: the most over the layouts. Not in the code.
@@ -103,8 +103,8 @@ struct KernelInfo {
 inline void launch_kernel(const KernelInfo& kernel, const GemmArgs& args, const Schedule& schedule,
                           StreamView stream) {
     if (!schedule.transposed) return kernel.launch(args, schedule, stream);
-    assert(args.scales == nullptr);  // they are not turned
-    kernel.launch(turned(args), schedule, stream);
+    assert(args.scales == nullptr);  // they would stay as they are
+    kernel.launch(transposed(args), schedule, stream);
 }
 
 // Each family's family.cu (or .cpp) defines `Family <family>::family()`; kernels/CMakeLists.txt

@@ -15,15 +15,17 @@ namespace tcgemm {
 
 // What a pass that packs operands moves.
 struct PackingWork {
-    double bytes = 0;         // read and written, each once
-    double turned_tiles = 0;  // of operands whose neighbours change: through shared memory
+    double bytes = 0;             // read and written, each once
+    double transposed_tiles = 0;  // of operands whose neighbours change: through shared memory
 };
 // Of that pass, its launch included; cpp/benchmarks/pack_bench.cpp measures it.
 inline double packing_pass_us(const PackingWork& work, const DeviceProperties& device) {
-    constexpr double kPassUs = 1.0, kTurnUs = 0.8, kTurnedTileUs = 1.0;  // the last: an SM's
+    constexpr double kPassUs = 1.0, kTransposeUs = 0.8;
+    constexpr double kTransposedTileUs = 1.0;  // an SM's
     if (work.bytes == 0) return 0;
-    const double tiles_us = work.turned_tiles * kTurnedTileUs / std::max(device.sm_count, 1);
-    return kPassUs + (work.turned_tiles > 0 ? kTurnUs : 0) +
+    const double tiles_us =
+        work.transposed_tiles * kTransposedTileUs / std::max(device.sm_count, 1);
+    return kPassUs + (work.transposed_tiles > 0 ? kTransposeUs : 0) +
            std::max(work.bytes / memory_rate(device), tiles_us);
 }
 
@@ -38,7 +40,7 @@ inline void add_packed(PackingWork& work, const GemmProblem& problem, const Oper
         pack::is_packed_col_major(operand.row_stride, operand.col_stride, rows, cols, order);
     const std::int64_t inner = col_major ? rows : cols, outer = col_major ? cols : rows;
     if (inner > 1 && (col_major ? operand.row_stride : operand.col_stride) != 1) {
-        work.turned_tiles += matrices * pack::turned_tiles(outer, inner, operand.dtype);
+        work.transposed_tiles += matrices * pack::transposed_tiles(outer, inner, operand.dtype);
     }
 }
 // Of the passes that a kernel's plan makes.

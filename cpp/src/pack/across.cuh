@@ -21,7 +21,7 @@ namespace tcgemm::pack {
 // lines at once. There are no more than a line has elements for.
 template <class From, class To, class LogBeside = int>
 struct AcrossTile {
-    static constexpr int kReadBytes = kTurnedVector;
+    static constexpr int kReadBytes = kTransposedVector;
     static constexpr int kElements = kReadBytes / static_cast<int>(sizeof(From));  // of a read
     static constexpr int kLines = sizeof(To) < 4 ? 4 / static_cast<int>(sizeof(To)) : 1;
     static constexpr int steps() {

@@ -43,17 +43,17 @@ bool converts(DType from, DType to);
 // elements, neighbours in the source, 2^log_beside vectors of 16 bytes, the fewest that hold them
 // all; of the inner ones, neighbours in the target, 128 where that is 8 vectors, the more the fewer
 // vectors there are. See across.cuh.
-inline constexpr int kTurnedVector = 16, kLogMostBeside = 3, kTurnedInner = 128;
+inline constexpr int kTransposedVector = 16, kLogMostBeside = 3, kTransposedInner = 128;
 constexpr int log_beside(std::int64_t outer_bytes) {
     int log = 0;
-    while (log < kLogMostBeside && kTurnedVector << log < outer_bytes) ++log;
+    while (log < kLogMostBeside && kTransposedVector << log < outer_bytes) ++log;
     return log;
 }
-inline double turned_tiles(std::int64_t outer, std::int64_t inner, DType from) {
+inline double transposed_tiles(std::int64_t outer, std::int64_t inner, DType from) {
     const std::int64_t outer_bytes = outer * size_of(from);
     const int log = log_beside(outer_bytes);
-    return static_cast<double>(divide_up(outer_bytes, kTurnedVector << log)) *
-           static_cast<double>(divide_up(inner, kTurnedInner << (kLogMostBeside - log)));
+    return static_cast<double>(divide_up(outer_bytes, kTransposedVector << log)) *
+           static_cast<double>(divide_up(inner, kTransposedInner << (kLogMostBeside - log)));
 }
 
 // One operand and where it goes; converts(source.dtype, target.view.dtype). rounds_to_tf32: float32

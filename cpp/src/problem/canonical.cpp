@@ -208,7 +208,7 @@ Operand packed(const GemmProblem& p) {
 
 }  // namespace
 
-void turn(GemmProblem& p) {
+void transpose(GemmProblem& p) {
     std::swap(p.m, p.n);
     std::swap(p.a, p.b);
     std::swap(p.scale_a, p.scale_b);
@@ -219,19 +219,19 @@ bool bring_into_form(GemmProblem& p) {
     // A column is a row, too, and matrices that share A share B then. Rows that share B stay rows.
     const bool lies_across =
         p.d.col_stride != 1 && (p.m > 1 ? p.d.row_stride == 1 : !any(p, share_b));
-    bool turned = p.n > 1 ? lies_across : p.m > 1 && any(p, share_a_alone);
-    if (turned) turn(p);
+    bool transposed = p.n > 1 ? lies_across : p.m > 1 && any(p, share_a_alone);
+    if (transposed) transpose(p);
     set_all_strides(p);
     sort_batch_dimensions(p);
     merge_batch_dimensions(p);
     make_many_rows(p);
     if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) {  // a single column is a row
-        turn(p);
-        turned = !turned;
+        transpose(p);
+        transposed = !transposed;
         fold_batch_into_rows(p);  // what shared A shares B now
     }
     set_all_strides(p);
-    return turned;
+    return transposed;
 }
 
 std::optional<GemmProblem> gather_rows(GemmProblem& p) {

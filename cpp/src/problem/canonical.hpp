@@ -12,9 +12,9 @@ namespace tcgemm::canonical {
 inline constexpr int kPackedAlignment = 16;
 
 // D^T = B^T A^T: A and B, m and n trade places, and all strides with them.
-void turn(GemmProblem& problem);
+void transpose(GemmProblem& problem);
 
-// Returns whether the problem was turned.
+// Returns whether the problem was transposed.
 bool bring_into_form(GemmProblem& problem);
 
 // Of a problem in that form: the form that it would have with a packed A, its matrices one below

@@ -11,7 +11,7 @@ namespace tcgemm {
 
 // Canonical form, so that kernels see fewer cases:
 //  - D has unit column stride wherever one of its strides is 1: a column-major D is computed as
-//    D^T = B^T A^T (`transposed()`; A and B, m and n trade places and all strides with them);
+//    D^T = B^T A^T (`is_transposed()`; A and B, m and n trade places and all strides with them);
 //  - batch dimensions of extent 1 are gone, the others are in the order of their strides, and
 //    neighbours that one stride can walk are merged; matrices that share B and follow each other
 //    row by row, in any dimension, are one matrix of more rows, and few rows that do not follow
@@ -29,9 +29,9 @@ class ValidProblem {
     const GemmProblem* operator->() const { return &problem_; }
     const GemmProblem& as_given() const { return given_; }
 
-    bool transposed() const { return transposed_; }
+    bool is_transposed() const { return transposed_; }
     // The same as D^T = B^T A^T, whatever its strides are then: for kernels that can store that.
-    ValidProblem turned() const;
+    ValidProblem as_transposed() const;
     // The same with matrices that share B as one, of more rows, where only those of A do not follow
     // each other: problem->a is as the plan has to pack it. None where no two would follow.
     std::optional<ValidProblem> gathered() const;
@@ -41,8 +41,8 @@ class ValidProblem {
     // See Determinism. A kernel that accepts such a problem adds up the products of an element in
     // an order that follows as_given().n, k, dtypes and precision alone. What decides that order,
     // split-K and the depth of a k-block, must not depend on as_given().m, the batch, strides,
-    // alignment or transposed(). (Two kernels may serve one K and N only where they give the same
-    // bits.) Sums of whole numbers are exact in any order.
+    // alignment or is_transposed(). (Two kernels may serve one K and N only where they give the
+    // same bits.) Sums of whole numbers are exact in any order.
     bool batch_invariant() const {
         return problem_.determinism == Determinism::batch_invariant &&
                problem_.d.dtype != DType::i32;

@@ -299,10 +299,10 @@ ValidProblem ValidProblem::check(const GemmProblem& problem) {
     return valid;
 }
 
-ValidProblem ValidProblem::turned() const {
+ValidProblem ValidProblem::as_transposed() const {
     ValidProblem other = *this;
-    canonical::turn(other.problem_);
-    if (ungathered_) canonical::turn(*other.ungathered_);
+    canonical::transpose(other.problem_);
+    if (ungathered_) canonical::transpose(*other.ungathered_);
     other.transposed_ = !transposed_;
     return other;
 }

@@ -15,7 +15,7 @@ TEST(computes_a_column_major_output_as_its_transpose) {
     GemmProblem p = row_major(4, 5, 6);
     p.d = p.c = Operand::col_major(DType::f32, 4);
     const ValidProblem v = ValidProblem::check(p);
-    CHECK(v.transposed());
+    CHECK(v.is_transposed());
     CHECK_EQ(v->m, 5);
     CHECK_EQ(v->n, 4);
     CHECK_EQ(v->d.row_stride, 4);
@@ -23,14 +23,14 @@ TEST(computes_a_column_major_output_as_its_transpose) {
     CHECK_EQ(v->a.row_stride, 1);  // B, 6 x 5 row-major, transposed
     CHECK_EQ(v->a.col_stride, 5);
     CHECK_EQ(v.as_given().m, 4);
-    CHECK(!ValidProblem::check(row_major(4, 5, 6)).transposed());
+    CHECK(!ValidProblem::check(row_major(4, 5, 6)).is_transposed());
     GemmProblem neither = row_major(4, 5, 6);
     neither.d = {DType::f32, 100, 2, {}, 16};
-    CHECK(!ValidProblem::check(neither).transposed());
+    CHECK(!ValidProblem::check(neither).is_transposed());
     GemmProblem strided_row = row_major(1, 5, 6);
     strided_row.d = {DType::f32, 77, 3, {}, 16};
     const ValidProblem column = ValidProblem::check(strided_row);
-    CHECK(column.transposed());
+    CHECK(column.is_transposed());
     CHECK_EQ(column->d.col_stride, 1);
     CHECK_EQ(column->d.row_stride, 3);
 }
@@ -138,14 +138,14 @@ GemmProblem columns(std::int64_t m, std::int64_t k, std::int64_t count) {
 TEST(a_single_column_is_a_row) {
     GemmProblem p = columns(8, 6, 1);
     const ValidProblem row = ValidProblem::check(p);
-    CHECK(row.transposed());
+    CHECK(row.is_transposed());
     CHECK_EQ(row->m, 1);
     CHECK_EQ(row->n, 8);
     CHECK_EQ(row->b.row_stride, 1);
     CHECK_EQ(row->b.col_stride, 6);
     CHECK_EQ(row->d.col_stride, 1);
     p.d.row_stride = p.c.row_stride = 3;  // not next to each other either way
-    CHECK(!ValidProblem::check(p).transposed());
+    CHECK(!ValidProblem::check(p).is_transposed());
 }
 
 // w @ x for many vectors x is x @ w^T.
@@ -266,9 +266,9 @@ TEST(matrices_of_a_that_share_b_are_gathered_where_d_follows) {
     CHECK_EQ(as_given->ungathered().a.row_stride, 3 * 8 * 6);
     CHECK_EQ(as_given->ungathered().a.batch_stride[1], 6);
 
-    const ValidProblem turned = all.turned();
-    CHECK_EQ(turned->n, 8);
-    CHECK_EQ(turned.ungathered().b.col_stride, 36);
+    const ValidProblem transposed = all.as_transposed();
+    CHECK_EQ(transposed->n, 8);
+    CHECK_EQ(transposed.ungathered().b.col_stride, 36);
 }
 
 // x.mT of 300 x 3 matrices by one of three w: all first rows are a matrix, as x's would be.

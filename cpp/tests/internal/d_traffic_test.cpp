@@ -31,7 +31,7 @@ ValidProblem product(const Lines& lines, int alignment = 16) {
     p.d.alignment = alignment;
     p.c = p.d;
     const ValidProblem problem = ValidProblem::check(p);
-    return lines.are_columns ? problem.turned() : problem;
+    return lines.are_columns ? problem.as_transposed() : problem;
 }
 
 double bytes(const Lines& lines, std::int64_t rows, std::int64_t columns, int alignment = 16,

@@ -223,12 +223,12 @@ TEST(operands_that_change_their_order) {
     for_each_conversion([](DType from, DType to) {
         for (const std::int64_t rows : {2, 7, 16, 17, 33, 64, 65, 130}) {
             const std::int64_t ld = rows % 2 == 0 ? rows : rows + 2;
-            const auto turned = [&](std::int64_t cols, std::int64_t offset) {
+            const auto transposed = [&](std::int64_t cols, std::int64_t offset) {
                 check_one(
                     {from, to, rows, cols, 1, ld, offset, {3}, {ld * cols}, pack::Order::row});
             };
-            turned(19, 0);
-            turned(1029, 3);
+            transposed(19, 0);
+            transposed(1029, 3);
         }
     });
     check_one({i8, i8, 300, 2500, 1, 304, 0, {}, {}, pack::Order::row});

@@ -53,7 +53,7 @@ int64_t scale_at(const GemmProblem& p, const Scale& scale, int64_t batch, int64_
     return batch_offset(p, scale.batch_stride, batch) + outer * scale.outer_stride;
 }
 
-// `of_a(batch, row, k)`: the offset into the user's A, or B where the problem was turned.
+// `of_a(batch, row, k)`: the offset into the user's A, or B where the problem was transposed.
 template <class OfA>
 Elements elements(const GemmProblem& p, const OfA& of_a) {
     Elements all;
@@ -80,8 +80,8 @@ Elements elements(const GemmProblem& p) {
                     [&](int64_t batch, int64_t i, int64_t k) { return at(p, p.a, batch, i, k); });
 }
 
-Elements turned_back(Elements all, bool is_turned) {
-    if (!is_turned) return all;
+Elements as_given(Elements all, bool is_transposed) {
+    if (!is_transposed) return all;
     for (auto& [d, of] : all) {
         std::swap(of.a, of.b);
         std::swap(of.scale_a, of.scale_b);
@@ -168,8 +168,8 @@ class Random {
     std::mt19937_64 bits_{48};
 };
 
-// Passes along rows have no tiles, those that turn an operand as narrow ones as hold its rows.
-TEST(passes_that_turn_an_operand_have_tiles) {
+// Passes along rows have no tiles, those that transpose an operand as narrow ones as hold its rows.
+TEST(passes_that_transpose_an_operand_have_tiles) {
     const auto work_of = [](const Operand& a, std::int64_t m, std::int64_t k, std::int64_t batch,
                             pack::Order order) {
         GemmProblem p;
@@ -185,14 +185,14 @@ TEST(passes_that_turn_an_operand_have_tiles) {
     const PackingWork across = work_of(columns, 8, 440, 500, pack::Order::row);
     CHECK_EQ(along.bytes, 2.0 * 500 * 8 * 440);
     CHECK_EQ(across.bytes, along.bytes);
-    CHECK_EQ(along.turned_tiles, 0.0);
-    CHECK_EQ(across.turned_tiles, 500.0);
-    CHECK_EQ(work_of(columns, 8, 440, 500, pack::Order::either).turned_tiles, 0.0);
+    CHECK_EQ(along.transposed_tiles, 0.0);
+    CHECK_EQ(across.transposed_tiles, 500.0);
+    CHECK_EQ(work_of(columns, 8, 440, 500, pack::Order::either).transposed_tiles, 0.0);
     // A single row lies along its elements, whatever their distance.
     Operand row = Operand::row_major(DType::f32, 12288);
     row.row_stride = 1;
     row.col_stride = 3;
-    CHECK_EQ(work_of(row, 1, 4096, 1, pack::Order::either).turned_tiles, 4.0);
+    CHECK_EQ(work_of(row, 1, 4096, 1, pack::Order::either).transposed_tiles, 4.0);
     const DeviceProperties device;
     CHECK(packing_pass_us(across, device) > packing_pass_us(along, device));
     CHECK_EQ(packing_pass_us(PackingWork(), device), 0.0);
@@ -211,7 +211,7 @@ TEST(every_form_of_a_problem_multiplies_the_same_elements) {
         }
         const Elements wanted = elements(given);
         const auto is_same = [&](const Elements& got) {
-            return turned_back(got, valid->transposed()) == wanted;
+            return as_given(got, valid->is_transposed()) == wanted;
         };
         CHECK(is_same(elements(**valid)));
         CHECK_EQ(canonical::count_batches(**valid), valid->batch_count());

@@ -65,7 +65,7 @@ TEST(more_of_anything_costs_more) {
 // Computed as D^T the lanes of a warp store to different rows of D.
 TEST(rows_of_d_are_stored_along) {
     const ValidProblem product = simt_test::product(4096, 4096, 16);
-    CHECK(simt::outer_us(kFloats, product.turned(), simt_test::h200()) >
+    CHECK(simt::outer_us(kFloats, product.as_transposed(), simt_test::h200()) >
           3 * cost_us(4096, 4096, 16));
 }
 

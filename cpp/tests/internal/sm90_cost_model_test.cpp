@@ -286,9 +286,9 @@ TEST(tiles_lie_across_d_where_that_is_cheaper) {
             const Schedule schedule = best(mode, problem(mode, {m, 8192, 8192}));
             CHECK(schedule.transposed);
             // No dearer than as many columns, of whose B boxes of 64 columns are loaded.
-            const Schedule turned = best(mode, problem(mode, {8192, m, 8192}));
-            CHECK(!turned.transposed);
-            CHECK(schedule.cost_us <= turned.cost_us);
+            const Schedule other = best(mode, problem(mode, {8192, m, 8192}));
+            CHECK(!other.transposed);
+            CHECK(schedule.cost_us <= other.cost_us);
         }
         // As cheap either way: B, which is larger, is read half as often.
         CHECK(best(mode, problem(mode, {200, 4096, 4096})).transposed);

@@ -65,9 +65,9 @@ TEST(n_and_k_alone_choose_the_parts_of_a_batch_invariant_product) {
     // A column-major D is computed as D^T: N is still the user's.
     GemmProblem across = invariant(40, 4000, 8192).as_given();
     across.d = across.c = Operand::col_major(DType::f32, 40);
-    const ValidProblem turned = ValidProblem::check(across);
-    CHECK(turned.transposed());
-    CHECK_EQ(invariant_parts(turned, kSplit), 1);
+    const ValidProblem transposed = ValidProblem::check(across);
+    CHECK(transposed.is_transposed());
+    CHECK_EQ(invariant_parts(transposed, kSplit), 1);
 }
 
 TEST(parts_of_a_batch_invariant_product_are_none_empty_and_no_larger_than_a) {

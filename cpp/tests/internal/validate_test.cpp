@@ -131,7 +131,7 @@ TEST(fp8_int8_and_scales_are_resolved) {
     CHECK(fp8(DType::e4m3, DType::e4m3, one_scale).epilogue() == Epilogue::scaled);
     const auto of_d = [](GemmProblem& p) { p.scale_d = true; };
     CHECK(fp8(DType::e4m3, DType::e4m3, of_d).epilogue() == Epilogue::scaled);
-    CHECK(fp8(DType::e4m3, DType::e4m3, of_d).turned().epilogue() == Epilogue::scaled);
+    CHECK(fp8(DType::e4m3, DType::e4m3, of_d).as_transposed().epilogue() == Epilogue::scaled);
     const auto to_i32 = [](GemmProblem& p) { p.c.dtype = p.d.dtype = DType::i32; };
     CHECK(fp8(DType::i8, DType::i8, to_i32).epilogue() == Epilogue::linear);
 
@@ -143,7 +143,7 @@ TEST(fp8_int8_and_scales_are_resolved) {
         p.scale_b.kind = ScaleKind::tensor;
         p.scale_b.outer_stride = 9;
     });
-    CHECK(transposed.transposed() && transposed->scale_a.kind == ScaleKind::tensor);
+    CHECK(transposed.is_transposed() && transposed->scale_a.kind == ScaleKind::tensor);
     CHECK_EQ(transposed->scale_a.outer_stride, 0);  // one scale for all
     CHECK_EQ(transposed->scale_b.outer_stride, 7);
 

@@ -209,7 +209,7 @@ void gemm(const ModeKernels& kernels, const GemmArgs& args, int threads) {
         args.n * kernels.lane_bytes < int64_t{kCacheLine}) {
         // Columns that fill no vector of 64 bytes, the transposed product: rows of a register tile
         // that are not there cost nothing.
-        GemmArgs other = turned(args);
+        GemmArgs other = transposed(args);
         ScaleArgs scales;
         if (args.scales != nullptr) {
             scales = *args.scales;

@@ -60,9 +60,9 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     cost.splits = Numbers::kAccumulate != Accumulate::fp16 && !kIsScaled<Numbers>;
     Schedule schedule = tiles_schedule(cost, problem, device);
     static_assert(!kIsScaled<Numbers> || Policy::kBlockM == Policy::kBlockN,
-                  "turned() leaves scales as they are");
+                  "transposed() leaves scales as they are");
     if (Policy::kBlockM != Policy::kBlockN) {
-        const Schedule across = tiles_schedule(cost, problem.turned(), device);
+        const Schedule across = tiles_schedule(cost, problem.as_transposed(), device);
         if (across.cost_us < schedule.cost_us) {
             schedule = across;
             schedule.transposed = true;
@@ -75,7 +75,7 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
 // As the kernel for few rows computes it: few columns are the rows of D^T.
 bool is_across(const ValidProblem& problem) { return problem->n < problem->m; }
 ValidProblem with_few_rows(const ValidProblem& problem) {
-    return is_across(problem) ? problem.turned() : problem;
+    return is_across(problem) ? problem.as_transposed() : problem;
 }
 
 // Why the numbers of a kernel for few rows are not the problem's; empty: they are.
@@ -128,12 +128,12 @@ constexpr OperandNeeds few_rows_needs() {
 
 template <class Policy>
 Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& device) {
-    const ValidProblem turned = with_few_rows(problem);
-    const bool along_n = lies_along_n(turned->b.row_stride, turned->b.col_stride, turned->n);
+    const ValidProblem product = with_few_rows(problem);
+    const bool along_n = lies_along_n(product->b.row_stride, product->b.col_stride, product->n);
     const int cols =
         along_n ? Threads<Policy, Major::mn>::kBlockCols : Threads<Policy, Major::k>::kBlockCols;
     const bool strided = Policy::kRows > 1 && sizeof(typename Policy::Element) > 2 &&
-                         turned->m > 1 && turned->a.row_stride == 1;
+                         product->m > 1 && product->a.row_stride == 1;
     const double step = along_n ? step_us<Policy>().along_n : step_us<Policy>().along_k;
     const FewRowsCost cost = {Policy::kRows,
                               cols,
@@ -142,7 +142,7 @@ Schedule schedule_few_rows(const ValidProblem& problem, const DeviceProperties& 
                               step * (strided ? kAlongM : 1),
                               sizeof(typename Policy::Element),
                               sizeof(typename Policy::Acc)};
-    Schedule schedule = few_rows_schedule(cost, turned, device);
+    Schedule schedule = few_rows_schedule(cost, product, device);
     schedule.cost_us += packing_us(problem, device, few_rows_needs<Policy>());
     schedule.transposed = is_across(problem);
     return schedule;
@@ -169,7 +169,7 @@ Schedule schedule_outer(const ValidProblem& problem, const DeviceProperties& dev
         return fits ? outer_us(Policy::kTile, its, device)
                     : std::numeric_limits<double>::infinity();
     };
-    const double along = us(problem), across = us(problem.turned());
+    const double along = us(problem), across = us(problem.as_transposed());
     Schedule schedule;
     schedule.transposed = across < along;
     schedule.cost_us = std::min(along, across) + packing_us(problem, device, kTileNeeds);

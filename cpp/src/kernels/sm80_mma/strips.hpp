@@ -98,9 +98,11 @@ inline StripsLayout strips_layout(const ImageLayout& a, const ImageLayout& b, in
 }
 
 // Of few rows the columns are dealt out to the warps, where kernels have several steps of K.
-constexpr bool turns_strips(std::int64_t m, std::int64_t n, bool any_k) { return any_k && m < n; }
+constexpr bool transposes_strips(std::int64_t m, std::int64_t n, bool any_k) {
+    return any_k && m < n;
+}
 inline ValidProblem with_more_rows(const ValidProblem& problem, bool any_k) {
-    return turns_strips(problem->m, problem->n, any_k) ? problem.turned() : problem;
+    return transposes_strips(problem->m, problem->n, any_k) ? problem.as_transposed() : problem;
 }
 
 // Of any layouts and alignments of a tile's operands.
@@ -214,7 +216,7 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
                (parts > 1 ? kStripReduceUs + sums / kReduceBytesPerUs : 0);
     };
     Schedule schedule = cheapest_split(problem, limits, cost_us);
-    schedule.transposed = turns_strips(as_given->m, as_given->n, kAnyK);
+    schedule.transposed = transposes_strips(as_given->m, as_given->n, kAnyK);
     schedule.cost_us += packing_us(problem, device, its_needs);
     return schedule;
 }

@@ -351,13 +351,13 @@ double pair_us(const Launch& launch) {
 }
 
 // Packing A or B with contiguous k, more than as it lies.
-double transposing_us(const Launch& launch) {
+double packing_k_major_us(const Launch& launch) {
     // Always, and passes over it. us and a factor [bench]
-    constexpr double kTransposeUs = 1.0, kTransposePasses = 1.5;
+    constexpr double kKMajorUs = 1.0, kKMajorPasses = 1.5;
     const double bytes = (launch.schedule.packs_a_k_major ? launch.a_bytes : 0) +
                          (launch.schedule.packs_b_k_major ? launch.b_bytes : 0);
     if (bytes == 0) return 0;
-    return kTransposeUs + bytes * kTransposePasses / memory_rate(launch.product.device);
+    return kKMajorUs + bytes * kKMajorPasses / memory_rate(launch.product.device);
 }
 
 // The pass that packs operands.
@@ -431,7 +431,7 @@ Schedule priced(const RowProduct& product, const Schedule& schedule) {
     const StoreCost store = store_cost(launch);
     result.cost_us = launch.row.start_us + store.cut_us +
                      busy_and_memory_us(launch, busy_us(launch, store), memory_us(launch)) +
-                     pair_us(launch) + transposing_us(launch) + packing_us(launch) +
+                     pair_us(launch) + packing_k_major_us(launch) + packing_us(launch) +
                      no_room_us(launch) + adding_us(launch);
     result.workspace_bytes =
         split_layout(product.row, schedule, launch.arrangement, launch.columns).bytes;

@@ -8,7 +8,7 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// A product by a row of the table on a device. `problem`: as the kernel sees it, turned where
+// A product by a row of the table on a device. `problem`: as the kernel sees it, D^T where
 // schedules are `transposed`.
 struct RowProduct {
     RowInfo row;

@@ -115,7 +115,7 @@ constexpr std::int64_t kFewColumns = 16;
 // elements have 16 bits: their columns, of which there may be fewer, are rows of D then, or D's few
 // columns their rows. Others where B, which becomes an A in registers, need not be packed for that.
 template <class Row>
-bool may_turn(const ValidProblem& problem, const Forms& along, const Forms& across) {
+bool may_transpose(const ValidProblem& problem, const Forms& along, const Forms& across) {
     if (across.packs_a) return false;
     if (!Row::any_major) return along.packs_b && problem->b.row_stride != 1;
     return !across.packs_b && (problem->n >= problem->m || problem->n <= kFewColumns) &&
@@ -144,11 +144,11 @@ Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
     Schedule along_d = cheapest_schedule({row_info<Row>(), problem, device, along_forms}, false);
     if (Row::halves) along_d.cost_us += packing_us(problem, device, needs<Row>());
     if (!Row::any_major_a) return along_d;
-    static_assert(!Row::any_major_a || !Row::scales, "turned() leaves scales as they are");
+    static_assert(!Row::any_major_a || !Row::scales, "transposed() leaves scales as they are");
     const Forms across_forms = forms_of<Row>(problem, true);
-    if (!may_turn<Row>(problem, along_forms, across_forms)) return along_d;
-    const ValidProblem as_turned = problem.turned();
-    const RowProduct across_d = {row_info<Row>(), as_turned, device, across_forms};
+    if (!may_transpose<Row>(problem, along_forms, across_forms)) return along_d;
+    const ValidProblem transposed = problem.as_transposed();
+    const RowProduct across_d = {row_info<Row>(), transposed, device, across_forms};
     const Schedule across = cheapest_schedule(across_d, true);
     if (across.cost_us != along_d.cost_us) {
         return across.cost_us < along_d.cost_us ? across : along_d;

@@ -256,7 +256,7 @@ inline constexpr double kRowsSectorsPerUs = 108e3;
 
 // As a kernel whose lanes have rows computes it.
 inline ValidProblem with_more_rows(const ValidProblem& problem) {
-    return problem->m < problem->n ? problem.turned() : problem;
+    return problem->m < problem->n ? problem.as_transposed() : problem;
 }
 
 inline double rows_us(const Shape& kernel, const ValidProblem& problem,
