@@ -18,7 +18,7 @@ namespace tcgemm::wave {
 inline constexpr double kLaunchUs = 3.5;
 inline constexpr double kReduceUs = 2.5;       // the second launch of a split product,
 inline constexpr double kReducePartUs = 0.12;  // for each part, of which it reads eight at once
-inline constexpr int kMaxSplits = 128;
+inline constexpr int kMaxParts = 128;
 inline constexpr int kMinPartBlocks = 4;  // k-blocks
 
 // What the model knows of a row; see rows.hpp of the families that use it.
@@ -36,14 +36,13 @@ struct RowCost {
 };
 
 inline double cost_us(const RowCost& row, const ValidProblem& problem,
-                      const DeviceProperties& device, int splits) {
+                      const DeviceProperties& device, int parts) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
     const TileConfig& tile = row.tile;
-    const double blocks =
-        std::ceil(m / tile.block_m) * std::ceil(n / tile.block_n) * batch * splits;
-    const double k_blocks = std::ceil(std::ceil(k / tile.block_k) / splits);
+    const double blocks = std::ceil(m / tile.block_m) * std::ceil(n / tile.block_n) * batch * parts;
+    const double k_blocks = std::ceil(std::ceil(k / tile.block_k) / parts);
 
     // On an H200 a k-block takes as long as its bytes (L2 to SM); older tensor cores are slower,
     // and so is their L2, for which small tiles need more bytes.
@@ -71,9 +70,9 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
     const double d_bytes = stored_bytes(problem, tile.warp_m, tile.warp_n, device);
     const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
     double total = row.launch_us + overlapped(busy_us, memory_us);
-    if (splits > 1) {
-        total += row.reduce_us + kReducePartUs * splits +
-                 2.0 * size_of(row.sum) * m * n * batch * splits / kReduceBytesPerUs;
+    if (parts > 1) {
+        total += row.reduce_us + kReducePartUs * parts +
+                 2.0 * size_of(row.sum) * m * n * batch * parts / kReduceBytesPerUs;
     }
     if (row.halves) total += halves::packing_us(operand_bytes, lines, device);
     return total;
@@ -87,7 +86,7 @@ inline Schedule schedule_row(const RowCost& row, const ValidProblem& problem,
     const bool may_split = !problem.has_block_scales();
     const InvariantSplit& split = row.operand == DType::f64 ? kF64Split : kOtherSplit;
     const SplitLimits limits = {divide_up(problem->k, row.tile.block_k), kMinPartBlocks,
-                                may_split ? kMaxSplits : 1, size_of(row.sum),
+                                may_split ? kMaxParts : 1, size_of(row.sum),
                                 may_split ? invariant_parts(problem, split) : 1};
     return cheapest_split(problem, limits,
                           [&](int parts) { return cost_us(row, problem, device, parts); });

@@ -35,13 +35,13 @@ inline constexpr double kAlongM = 1.2;
 inline constexpr double kFewRowsBlockUs[2] = {0.95, 1.5};  // first loads and last sums: 1 row, more
 
 inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem,
-                          const DeviceProperties& device, int splits) {
+                          const DeviceProperties& device, int parts) {
     const double m = static_cast<double>(problem->m), n = static_cast<double>(problem->n);
     const double k = static_cast<double>(problem->k);
     const double batch = static_cast<double>(problem.batch_count());
-    const double blocks = std::ceil(m / kernel.rows) * std::ceil(n / kernel.cols) * batch * splits;
+    const double blocks = std::ceil(m / kernel.rows) * std::ceil(n / kernel.cols) * batch * parts;
     const double steps = std::max(
-        k < kernel.block_k ? k / kernel.block_k : std::ceil(std::ceil(k / kernel.block_k) / splits),
+        k < kernel.block_k ? k / kernel.block_k : std::ceil(std::ceil(k / kernel.block_k) / parts),
         kLeastStep);
     // Volta, Turing and A100 have half as many lanes as Hopper, GeForce cards hardly any for FP64.
     const double mhz = clock_mhz(device);
@@ -68,8 +68,8 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
         lines * k * kernel.element_bytes + m * n * batch * size_of(problem->d.dtype);
     const double memory_us = bytes / memory_rate(device);
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
-    if (splits > 1) {
-        const double sums = 2 * m * n * batch * splits * kernel.accumulator_bytes;
+    if (parts > 1) {
+        const double sums = 2 * m * n * batch * parts * kernel.accumulator_bytes;
         total += kAddUs + sums / kReduceBytesPerUs;
     }
     return total;
