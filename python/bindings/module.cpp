@@ -38,7 +38,7 @@ py::list verdicts(const GemmProblem& problem, const DeviceProperties& device) {
 py::list explain_product(const py::args& args) {
     const Request request = request_of(args);
     const Modes& modes = request.modes;
-    plan_cache_epoch();  // throws what a product would say of the environment
+    plan_cache_generation();  // throws what a product would say of the environment
     const Operands operands(request.arrays, request.stream, named_dtypes(modes));
     const Statement statement = state(operands, modes, modes.scales.times(request.scalars));
     return verdicts(statement.problem, properties(operands.compute_device()));

@@ -17,7 +17,7 @@ struct Facts {
     Modes modes;
     bool reads_c = false;
     Device device;
-    std::uint64_t epoch = 0;
+    std::uint64_t generation = 0;
 };
 
 struct Entry {
@@ -33,8 +33,8 @@ bool same(const Modes& x, const Modes& y) {  // equal names of other objects are
 }
 
 bool holds(const Facts& facts, const Operands& operands, const Modes& modes, bool reads_c,
-           std::uint64_t epoch) {
-    if (facts.epoch != epoch || facts.reads_c != reads_c || !same(facts.modes, modes) ||
+           std::uint64_t generation) {
+    if (facts.generation != generation || facts.reads_c != reads_c || !same(facts.modes, modes) ||
         !(facts.device == operands.compute_device())) {
         return false;
     }
@@ -71,9 +71,9 @@ std::unique_ptr<Entry>& place_of(const Operands& operands) {
 std::shared_ptr<const Prepared> prepare(const Operands& operands, const Modes& modes,
                                         const GemmScalars& scalars) {
     const bool reads_c = scalars.beta != 0;
-    const std::uint64_t epoch = plan_cache_epoch();
+    const std::uint64_t generation = plan_cache_generation();
     std::unique_ptr<Entry>& entry = place_of(operands);
-    if (entry != nullptr && holds(entry->facts, operands, modes, reads_c, epoch)) {
+    if (entry != nullptr && holds(entry->facts, operands, modes, reads_c, generation)) {
         if (operands.has(kOut)) check_out_memory(operands, reads_c);
         return entry->prepared;
     }
@@ -88,7 +88,7 @@ std::shared_ptr<const Prepared> prepare(const Operands& operands, const Modes& m
     made->facts.modes = modes;
     made->facts.reads_c = reads_c;
     made->facts.device = operands.compute_device();
-    made->facts.epoch = epoch;
+    made->facts.generation = generation;
     made->prepared = prepared;
     entry = std::move(made);
     return prepared;

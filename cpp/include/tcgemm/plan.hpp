@@ -93,7 +93,7 @@ TCGEMM_API void clear_plan_cache();
 // While this stays the same, cached_plan() gives an equal problem an equal plan: it changes with
 // TCGEMM_FORCE_FAMILY, TCGEMM_FORCE_KERNEL and clear_plan_cache(). Throws as Plan's constructor
 // does for wrong values of environment variables.
-TCGEMM_API std::uint64_t plan_cache_epoch();
+TCGEMM_API std::uint64_t plan_cache_generation();
 
 // D = alpha * A B + beta * C through a cached plan and a workspace out of the library's pool.
 TCGEMM_API void gemm(const GemmProblem& problem, Device device, const GemmPointers& pointers,

@@ -99,7 +99,7 @@ void clear_plan_cache() {
     cache().plans.clear();
 }
 
-std::uint64_t plan_cache_epoch() {
+std::uint64_t plan_cache_generation() {
     return std::uint64_t{cache().clearings} << 32 | forced_by_environment().serial;
 }
 
