@@ -141,7 +141,7 @@ def test_batch_invariant_rows_of_a_long_k(lab, mode, rng):
 
 
 def test_batch_invariant_rows_by_a_single_column(lab, mode, rng):
-    """One that is computed as a row: a single row of A is then the only one that is not turned."""
+    """One that is computed as a row: a single row of A is then the only one not transposed."""
     k = 3001
     values, b = data.signed(rng, mode, (300, k), (k, 1))
     expected = None

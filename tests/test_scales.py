@@ -125,12 +125,12 @@ def test_n15_scales_trade_places_with_their_operands(lab, rng):
     for a_shape, b_shape in scale_shapes(m, n, k):
         scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
         want = scaled.check(lab, a, b, out_dtype="float32", scales=scales)
-        turned = {name: lab.place(np.ascontiguousarray(s.T)) for name, s in scales.items()}
+        transposed = {name: lab.place(np.ascontiguousarray(s.T)) for name, s in scales.items()}
         out = lab.place_output((m, n), "float32")
         tcgemm.gemm(
             lab.place(np.ascontiguousarray(a.T)).array, lab.place(np.ascontiguousarray(b.T)).array,
             out=out.array, trans_a=True, trans_b=True,
-            **{name: s.array for name, s in turned.items()},
+            **{name: s.array for name, s in transposed.items()},
         )  # fmt: skip
         assert (bits_of(out.read("out")) == bits_of(want)).all()
         # b @ a through D^T: a column-major result swaps the operands inside the library.

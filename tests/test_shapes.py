@@ -284,8 +284,8 @@ def test_ragged_rows_and_columns_of_tiles(lab, mode, rng, monkeypatch):
                 lab.check(mode, a, b, **how)
             except tcgemm.NoKernelError:
                 break
-            turned = {"a": Layout("col", pad=8, align=16), "b": Layout("col", pad=8, align=16)}
-            lab.check(mode, a, b, layouts=turned, **how)
+            transposed = {"a": Layout("col", pad=8, align=16), "b": Layout("col", pad=8, align=16)}
+            lab.check(mode, a, b, layouts=transposed, **how)
             accepted += 1
     assert accepted > 0
 

@@ -30,7 +30,7 @@ def most_k(kernel):
 
 
 def test_each_number_of_rows_and_columns(kernel):
-    """Around what a lane multiplies at once, a lane, a warp and two tiles have; and turned."""
+    """Around what a lane multiplies at once, a lane, a warp and two tiles have; and transposed."""
     for few, many in itertools.product((1, 2, 4, 5, 8, 9, 17), (1, 31, 32, 33, 63, 64, 65, 257)):
         for m, n in {(few, many), (many, few)}:
             a, b, c = operands(mode_of(kernel), m, n, 16)
