@@ -35,8 +35,10 @@ class Place:
                     self.module.zeros(1).fill(1)
                 except Exception as error:
                     pytest.skip(f"this cupy cannot compile a kernel: {str(error)[:80]}")
-        if framework == "torch" and device == "cuda" and not self.module.cuda.is_available():
-            pytest.skip("this torch has no cuda")
+        if framework == "torch" and device == "cuda":
+            if not self.module.cuda.is_available():
+                pytest.skip("this torch has no cuda")
+            self.module.cuda.set_device(0)  # JAX leaves another one current where there are several
 
     def __repr__(self) -> str:
         return f"{self.framework}-{self.device}"
@@ -51,9 +53,7 @@ class Place:
             # NumPy has no bfloat16 that torch takes; float32 holds its values.
             plain = values.astype(np.float32) if dtype == "bfloat16" else values
             tensor = self.module.from_numpy(np.array(plain))
-            # JAX can leave another GPU current.
-            device = "cuda:0" if self.on_gpu else self.device
-            return tensor.to(getattr(self.module, dtype)).to(device)
+            return tensor.to(getattr(self.module, dtype)).to(self.device)
         if self.framework == "jax":
             return self.module.device_put(values, self.jax_device)
         if self.framework == "cupy":

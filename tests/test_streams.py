@@ -315,7 +315,7 @@ def test_p06_free_after_call_jax():
 
 @pytest.mark.gpu
 def test_p06_a_jax_result_is_dropped_while_jax_reads_it():
-    """JAX lets go of a buffer when a computation that reads it is queued, not when it is done."""
+    """No later product gets its memory before."""
     place = Place("jax", "cuda")
     jax, size = place.module, 2048
     one, two = (jax.numpy.full((size, size), value, "float32") for value in (1, 2))

@@ -82,7 +82,8 @@ class Operands {
 };
 
 // The CPU, or the GPU that host arrays are staged through: TCGEMM_DEVICE, else the first one that
-// this build has code for. Warns where CUDA is there and does not start. Throws InvalidArgument and DeviceError, which name the variable.
+// this build has code for. Warns where CUDA is there and does not start. Throws InvalidArgument and
+// DeviceError, which name the variable.
 Device device_for_host_arrays();
 Device device_for_host_arrays(const std::string& value);  // where the variable is `value`
 
