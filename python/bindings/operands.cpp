@@ -72,18 +72,21 @@ py::object new_exchange_array(const DLPackExchangeAPI& api, DType dtype, int ndi
 
 }  // namespace
 
+// Not where there is no GPU to expect.
+void warn_of_cuda() {
+    const std::string failure = cuda_failure();
+    if (failure.empty()) return;
+    const std::string text = "CUDA does not start: " + failure +
+                             "; host arrays are multiplied on the CPU. TCGEMM_DEVICE=cpu says that "
+                             "this is meant";
+    if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0) throw py::error_already_set();
+}
+
 // The CPU where there is none.
 Device first_device_with_kernels() {
     const int count = cuda_device_count();
     for (int ordinal = 0; ordinal < count; ++ordinal) {
         if (has_kernels(Device::cuda(ordinal))) return Device::cuda(ordinal);
-    }
-    const std::string failure = count == 0 ? cuda_failure() : "";
-    const std::string text =
-        "CUDA does not start: " + failure +
-        "; arrays of NumPy are multiplied on the CPU. TCGEMM_DEVICE=cpu says that this is meant";
-    if (!failure.empty() && PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0) {
-        throw py::error_already_set();
     }
     return Device::cpu();
 }
@@ -96,9 +99,12 @@ Device device_for_host_arrays() {
 Device device_for_host_arrays(const std::string& value) {
     if (value == "cpu") return Device::cpu();
     if (value.empty()) {
-        about_to_use_cuda();  // refuses in a child: the count would be 0 there
-        static const Device device = first_device_with_kernels();
-        return device;
+        about_to_use_cuda();                 // refuses in a child: the count would be 0 there
+        static std::optional<Device> known;  // under the GIL, which a warning lets go of
+        if (known) return *known;
+        known = first_device_with_kernels();
+        if (known->is_cpu()) warn_of_cuda();
+        return *known;
     }
     const std::string prefix = "cuda:";
     const std::string digits = value.rfind(prefix, 0) == 0 ? value.substr(prefix.size()) : "";

@@ -27,7 +27,10 @@ auto with_room(const Attempt& attempt) {
         return attempt();
     } catch (const OutOfMemory&) {
     }
-    py::module_::import("tcgemm._frameworks").attr("release_cached_memory")();
+    try {
+        py::module_::import("tcgemm._frameworks").attr("release_cached_memory")();
+    } catch (const py::error_already_set&) {  // as while another thread captures a graph
+    }
     return attempt();
 }
 
@@ -116,7 +119,15 @@ void Workspace::run(const tcgemm::Plan& plan, const GemmPointers& pointers,
 py::object execute(Operands& operands, const Statement& statement, const tcgemm::Plan& plan,
                    const GemmScalars& scalars, Workspace* workspace) {
     if (!operands.has(kOut)) {
-        operands.allocate_out(statement.out_dtype, statement.shape.out_ndim, statement.shape.out);
+        const auto allocate = [&] {
+            operands.allocate_out(statement.out_dtype, statement.shape.out_ndim,
+                                  statement.shape.out);
+        };
+        if (operands.memory_device().is_cpu() || operands.stream().is_capturing()) {
+            allocate();
+        } else {
+            with_room(allocate);
+        }
     }
     if (operands.compute_device().is_cpu()) {
         const HeldEnvironment environment;  // os.environ is written with the GIL alone

@@ -130,7 +130,8 @@ class Jax:
 
     def empty(self, like: Any, shape: Shape, dtype: str, stream: int | None) -> Any:
         """Make an array where `like` is, in JAX's own memory; `stream` has no meaning for JAX."""
-        return _jax_maker(shape, dtype, like.device)()
+        with _loaded("jax").ensure_compile_time_eval():  # also while a function is traced
+            return _jax_maker(shape, dtype, like.device)()
 
     def check_dtype(self, dtype: str) -> None:
         """Refuse what JAX would silently narrow."""

@@ -1,5 +1,6 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <atomic>
@@ -55,18 +56,23 @@ void ignore(cudaError_t status) noexcept {
 }
 
 // A function of the driver, found at run time: the library is not linked with it. Null where the
-// driver is older than the one that brought it, with CUDA `since` (12040 is 12.4).
-void* driver_function(const char* name, unsigned since) {
+// driver is older than 525, or than the one that brought it, with CUDA `since` (12040 is 12.4).
+// Not by cudaGetDriverEntryPoint(), which asks for functions of the toolkit's version.
+void* driver_function(const char* name, int since) {
+    using GetFunction = decltype(&cuGetProcAddress);
+    static const auto get = [] {
+        void* const driver = dlopen("libcuda.so.1", RTLD_NOW);  // the runtime has loaded it before
+        return driver == nullptr
+                   ? nullptr
+                   : reinterpret_cast<GetFunction>(dlsym(driver, "cuGetProcAddress_v2"));
+    }();
     void* function = nullptr;
-    cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    TCGEMM_CHECK(
-        cudaGetDriverEntryPointByVersion(name, &function, since, cudaEnableDefault, &found));
-#else
-    (void)since;
-    TCGEMM_CHECK(cudaGetDriverEntryPoint(name, &function, cudaEnableDefault, &found));
-#endif
-    return found == cudaDriverEntryPointSuccess ? function : nullptr;
+    CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    const bool is_there =
+        get != nullptr &&
+        get(name, &function, since, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS &&
+        found == CU_GET_PROC_ADDRESS_SUCCESS;
+    return is_there ? function : nullptr;
 }
 void* required_driver_function(const char* name) {
     void* const function = driver_function(name, 12000);
@@ -85,6 +91,8 @@ void check_driver(CUresult result, const char* call) {
 
 struct ContextFunctions {
     decltype(&cuDevicePrimaryCtxRetain) retain = TCGEMM_DRIVER_FUNCTION(cuDevicePrimaryCtxRetain);
+    decltype(&cuDevicePrimaryCtxGetState) state =
+        TCGEMM_DRIVER_FUNCTION(cuDevicePrimaryCtxGetState);
     decltype(&cuCtxPushCurrent) push = TCGEMM_DRIVER_FUNCTION(cuCtxPushCurrent);
     decltype(&cuCtxPopCurrent) pop = TCGEMM_DRIVER_FUNCTION(cuCtxPopCurrent);
     // Not decltype: a later cuda.h gives the name to another function.
@@ -112,13 +120,23 @@ CUcontext primary_context(int device) {
     return retained.context;
 }
 
+// Whether it is the primary one, which has all of the device; makes none where there is none.
+bool is_primary(CUcontext context, int device) {
+    unsigned flags = 0;
+    int is_active = 0;
+    return context_functions().state(device, &flags, &is_active) == CUDA_SUCCESS && is_active &&
+           context == primary_context(device);
+}
+
 // While it lives, the stream's context is the current one. Memory of a pool is out of reach for
 // calls that are made from another device.
 class ContextOf {
    public:
     explicit ContextOf(StreamHandle stream) {
         CUcontext context = nullptr;
-        if (stream == nullptr) return;  // the current device's default stream
+        // Default streams are the current device's.
+        if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread)
+            return;
         check_driver(context_functions().of_stream(stream, &context), "cuStreamGetCtx");
         check_driver(context_functions().push(context), "cuCtxPushCurrent");
         is_pushed_ = true;
@@ -389,10 +407,10 @@ unsigned part_of_sms(StreamHandle stream, int device) {
         reinterpret_cast<GetResource>(driver_function("cuCtxGetDevResource", 12040));
     CUcontext context = nullptr;
     CUdevResource resource;
-    // The primary context has all: the question takes 0.4 us.
+    // The last question takes 0.4 us.
     if (get_resource == nullptr ||
         context_functions().of_stream(stream, &context) != CUDA_SUCCESS ||
-        context == primary_context(device) ||
+        is_primary(context, device) ||
         get_resource(context, &resource, CU_DEV_RESOURCE_TYPE_SM) != CUDA_SUCCESS) {
         return 0;
     }
