@@ -372,6 +372,7 @@ def test_p08_plan_waits_for_the_former_user_of_its_workspace(place, streams):
     a, out = place.array(integers((256, 256))), place.empty((256, 256))
     former = tcgemm.plan(a, a, out=out, precision="fp16")
     assert former.workspace_bytes > 0
+    former.execute()  # loads the kernel, which takes longer than the stream is busy below
     stream = streams.new()
     streams.synchronize()
     with streams.use(stream):
