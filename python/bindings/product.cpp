@@ -20,12 +20,14 @@ void launch(const tcgemm::Plan& plan, const GemmPointers& pointers, const GemmSc
     }
 }
 
-// Frameworks keep GPU memory for later. Where there is none left, one more attempt without that.
+// Frameworks keep GPU memory for later. Where there is none left, one more attempt without that,
+// but not while a graph is captured: to free memory could end that.
 template <class Attempt>
-auto with_room(const Attempt& attempt) {
+auto with_room(const Operands& operands, const Attempt& attempt) {
     try {
         return attempt();
     } catch (const OutOfMemory&) {
+        if (operands.stream().is_capturing()) throw;
     }
     try {
         py::module_::import("tcgemm._frameworks").attr("release_cached_memory")();
@@ -123,11 +125,7 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
             operands.allocate_out(statement.out_dtype, statement.shape.out_ndim,
                                   statement.shape.out);
         };
-        if (operands.memory_device().is_cpu() || operands.stream().is_capturing()) {
-            allocate();
-        } else {
-            with_room(allocate);
-        }
+        operands.memory_device().is_cpu() ? allocate() : with_room(operands, allocate);
     }
     if (operands.compute_device().is_cpu()) {
         const HeldEnvironment environment;  // os.environ is written with the GIL alone
@@ -135,24 +133,18 @@ py::object execute(Operands& operands, const Statement& statement, const tcgemm:
         plan.run(pointers_of(operands, statement), scalars);
     } else if (operands.staged()) {
         operands.wait_for_frameworks();
-        with_room([&] {
+        with_room(operands, [&] {
             const ReleasedGil no_gil;
             run_staged(operands, statement, plan, scalars, workspace);
         });
     } else {
         operands.check_copies_can_be_kept();
         operands.wait_for_frameworks();
-        const auto run = [&] {
+        with_room(operands, [&] {
             const ReleasedGil no_gil;
             launch(plan, pointers_of(operands, statement), scalars, operands.stream(), workspace);
             if (operands.synchronous() || operands.holds_copies()) operands.stream().synchronize();
-        };
-        const bool needs_memory = workspace == nullptr && plan.workspace_bytes() > 0;
-        if (needs_memory && !operands.stream().is_capturing()) {
-            with_room(run);
-        } else {
-            run();
-        }
+        });
         operands.release_to_frameworks();
     }
     return operands.finish();
@@ -178,7 +170,7 @@ BoundPlan::BoundPlan(const Arrays& arrays, const Modes& modes, const GemmScalars
     plan_ = cached_plan(statement_.problem, operands.compute_device());
     plan_->check_scalars(scales_.times(scalars));
     if (plan_->workspace_bytes() > 0 && !operands.compute_device().is_cpu()) {
-        workspace_ = with_room([&] {
+        workspace_ = with_room(operands, [&] {
             return std::make_unique<Workspace>(plan_->workspace_bytes(), operands.compute_device());
         });
     }
