@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import threading
 import warnings
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import tcgemm
 from frameworks import Place
 from test_processes import python
+from test_streams import integers, run_threads
 
 pytestmark = [pytest.mark.gpu, pytest.mark.multi_gpu]
 
@@ -26,10 +26,6 @@ PRODUCTS = {
     "double": ("float64", (130, 257), (257, 140)),
     "integers": ("int8", (128, 256), (256, 131)),
 }
-
-
-def integers(shape, seed=0):
-    return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
 class On:
@@ -205,29 +201,19 @@ def test_p07_a_graph_of_the_other_device():
 
 def test_p07_threads_on_both_devices():
     x = {size: integers((size, size), size) for size in (9, 64, 130, 333)}
-    errors = []
 
-    def work(ordinal):
-        try:
-            p = On("torch", ordinal)
-            for turn in range(30):
-                for size, values in x.items():
-                    dtype = ("float16", "float32", "int8")[turn % 3]
-                    a = p.array(values, dtype)
-                    out = {"int8": None}.get(dtype, "float32")
-                    d = tcgemm.matmul(a, a, out_dtype=out)
-                    np.testing.assert_array_equal(p.to_numpy(d), values @ values)
-                    host = values.astype(np.float32)
-                    assert size > 64 or (tcgemm.matmul(host, host) == values @ values).all()
-        except BaseException as error:
-            errors.append(error)
+    def work(seed):
+        p = On("torch", seed % 2)
+        for turn in range(30):
+            for size, values in x.items():
+                dtype = ("float16", "float32", "int8")[turn % 3]
+                a = p.array(values, dtype)
+                d = tcgemm.matmul(a, a, out_dtype=None if dtype == "int8" else "float32")
+                np.testing.assert_array_equal(p.to_numpy(d), values @ values)
+                host = values.astype(np.float32)
+                assert size > 64 or (tcgemm.matmul(host, host) == values @ values).all()
 
-    threads = [threading.Thread(target=work, args=(n % 2,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors, errors
+    run_threads(work, count=8)
 
 
 ACTIVE = """
