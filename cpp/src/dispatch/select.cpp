@@ -242,12 +242,12 @@ std::optional<Choice> find(const ValidProblem& problem, const DeviceProperties& 
     std::string asked;
     if (!forced.family.empty()) asked += " TCGEMM_FORCE_FAMILY=" + forced.family;
     if (!forced.kernel.empty()) asked += " TCGEMM_FORCE_KERNEL=" + forced.kernel;
-    const std::string cc = std::to_string(device.cc_major) + "." + std::to_string(device.cc_minor);
     throw NoKernelError("no kernel computes this product on " + device.name +
                         (asked.empty() ? "" : " under" + asked) +
-                        (has_kernels(device) ? ":" + reasons.text()
-                                             : ": this build has no code for compute capability " +
-                                                   cc + "; take another device, such as the CPU"));
+                        (has_kernels(device)
+                             ? ":" + reasons.text()
+                             : ": this build has no code for compute capability " +
+                                   dotted(device.cc()) + "; take another device, such as the CPU"));
 }
 
 }  // namespace
