@@ -182,11 +182,12 @@ def test_the_four_products_take_the_same_keywords():
 def test_docstring_examples_are_true():
     import doctest
 
-    from tcgemm import _api
+    from tcgemm import _api, _info
 
-    result = doctest.testmod(_api)
-    assert result.attempted > 5
-    assert result.failed == 0
+    for module, least in ((_api, 10), (_info, 2)):
+        result = doctest.testmod(module)
+        assert result.attempted > least
+        assert result.failed == 0
 
 
 def test_the_stub_names_what_the_module_has():

@@ -84,16 +84,19 @@ Compute the product.
 Parameters
 ----------
 a, b, c : array, optional
-    Other operands instead of the bound ones: same shape, dtype, strides and device, and an
-    address at least as aligned.
+    Operands in place of the bound ones, of the same shape, dtype, strides and device, at addresses
+    at least as aligned.
 out : array, optional
-    Where the result goes. Default: the bound `out`; without one, a new array each time.
+    Array for the result, likewise. Default: the bound `out`; if there is none, a new array for each
+    call.
 scale_a, scale_b, scale_d : array or float, optional
-    Other scales instead of the bound ones, likewise; numbers instead of numbers.
+    Scales in place of the bound ones: arrays (likewise) in place of arrays, numbers in place
+    of numbers.
 alpha, beta : float, optional
-    Other factors, beside scales that are numbers. `beta` other than 0 needs a plan that was made with `c`.
+    Factors in place of those of the plan. A `beta` other than 0 needs a plan that was made with
+    a `c`.
 stream : optional
-    As in :func:`tcgemm.matmul`. Default: the one that the plan was made with, if any.
+    CUDA stream, as in :func:`tcgemm.matmul`. Default: that of the plan, if it was made with one.
 
 Returns
 -------
@@ -103,23 +106,24 @@ array
 Raises
 ------
 LayoutError
-    An array differs from the one that the plan was made for, `out` is read-only or may share memory
-    with what is read.
+    An array differs from the one that the plan was made for, or `out` is read-only or may share
+    memory with an operand.
 InvalidArgument
-    An array, or a scale as a number, for which the plan was made without one; `beta` without a `c`;
-    an environment variable with a value that it does not take.
+    An array or number where the plan was made without one, a `beta` without a `c`, a fraction as a
+    factor of an int32 result, or a wrong value of an environment variable.
 DTypeError
-    What is no array or no real number, or a tensor whose gradient would be lost.
+    A value that is not an array or not a real number, or a tensor whose gradient would be lost.
 DeviceError, UnsupportedError
-    Arrays on several devices; one that comes by another version of DLPack than 1.
+    Arrays on different devices; an array exported by a version of DLPack other than 1.
 CudaError, OutOfMemoryError
-    The device could not do it.
+    The device failed, or has too little memory.
 
 Notes
 -----
-With `out` bound or given, and operands on the GPU, nothing is allocated and nothing waits: the
-call can be captured into a CUDA graph. A plan with a workspace runs one product at a time; a
-captured plan must not be executed elsewhere while its graph is replayed.)";
+With operands on the GPU and an `out`, bound or given, nothing is allocated and nothing waits: the
+call can be captured into a CUDA graph. A plan with a workspace (``workspace_bytes``) runs one
+product at a time, whatever the streams; once captured, it must not be executed elsewhere while its
+graph is replayed.)";
 
 // CPython has one type for methods of every calling convention.
 template <class Function>

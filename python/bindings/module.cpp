@@ -153,17 +153,19 @@ void release_unused(std::optional<int> device) {
 }
 
 constexpr const char* kPlanDoc =
-    R"(A product whose checks, kernel and workspace are settled, bound to arrays.
+    R"(A checked product, bound to its arrays, with its kernel and workspace.
 
-Made by :func:`tcgemm.plan`. ``str(plan)`` tells each decision on a line of its own.)";
+Made by :func:`tcgemm.plan`. ``str(plan)`` lists the decisions, one a line. Threads may share a
+plan, each with an `out` of its own.)";
 
 // Python can't make a plan, by copying or unpickling neither. And its garbage collector sees the
 // arrays of one: they may hold the plan in turn.
 void set_up_plan_type(PyHeapTypeObject* heap_type) {
     PyTypeObject& type = heap_type->ht_type;
     type.tp_new = [](PyTypeObject*, PyObject*, PyObject*) -> PyObject* {
-        PyErr_SetString(PyExc_TypeError,
-                        "a Plan is made by tcgemm.plan(), which checks its arrays: call that");
+        PyErr_SetString(
+            PyExc_TypeError,
+            "a Plan is made by tcgemm.plan(), which checks its arrays; call that instead");
         return nullptr;
     };
     type.tp_flags |= Py_TPFLAGS_HAVE_GC;
@@ -193,34 +195,38 @@ void bind_plan(py::module_& module) {
             .attr("classmethod")(py::module_::import("types").attr("GenericAlias"));
     plan.def_property_readonly(
             "kernel", [](const BoundPlan& self) { return self.plan().kernel(); },
-            "Name of the kernel (str).")
+            "Name of the kernel (str); \"none\" if the result has no elements.")
         .def_property_readonly(
             "family", [](const BoundPlan& self) { return self.plan().family(); },
-            "Name of the kernel's family (str).")
+            "Name of the kernel's family (str); \"none\" if the result has no elements.")
         .def_property_readonly(
             "fallback", [](const BoundPlan& self) { return self.plan().fallback(); },
-            "Name of the kernel for operands that turn out not to fit the first (str); or empty.")
+            "Name of the kernel that computes in place of `kernel` if the values of the operands "
+            "do not "
+            "fit that, as the GPU finds at run time (str); empty if all fit.")
         .def_property_readonly(
             "workspace_bytes", [](const BoundPlan& self) { return self.plan().workspace_bytes(); },
-            "Bytes of memory that the plan keeps for use between its kernels (int).")
+            "Bytes of GPU memory that the plan holds for packed operands and partial sums (int).")
         .def_property_readonly(
             "precision", [](const BoundPlan& self) { return name(self.plan().precision()); },
-            "What the operands are rounded to (str): never None.")
+            "Format that the operands are rounded to (str), also where it was left to the default.")
         .def_property_readonly(
             "accumulate", [](const BoundPlan& self) { return name(self.plan().accumulate()); },
-            "What the products are summed in (str): never None.")
+            "Format of the sums (str), also where it was left to the default.")
         .def_property_readonly(
             "epilogue", [](const BoundPlan& self) { return name(self.plan().epilogue()); },
-            "What is done to a sum before it is stored (str): \"linear\", or \"scaled\".")
+            "What is done to a sum before it is stored (str): \"linear\" (alpha and beta), or "
+            "\"scaled\" "
+            "(scales, FP8 results and floating-point results of int8, too).")
         .def_property_readonly(
             "split_k", [](const BoundPlan& self) { return self.plan().split_k(); },
-            "Into how many parts K is split (int); 1: not at all.")
+            "Number of parts that K is split into (int); 1 if it is not split.")
         .def_property_readonly(
             "out_dtype", [](const BoundPlan& self) { return name(self.out_dtype()); },
             "Name of the result's dtype (str).")
         .def_property_readonly(
             "device", [](const BoundPlan& self) { return text(self.plan().device()); },
-            "Where the product is computed (str): \"cpu\" or \"cuda:0\".")
+            "Device that computes the product (str): \"cpu\", or \"cuda:N\".")
         .def("__str__", [](const BoundPlan& self) { return self.plan().describe(); })
         .def("__repr__", [](const BoundPlan& self) {
             return "<tcgemm.Plan " + self.plan().kernel() + " on " + text(self.plan().device()) +

@@ -61,78 +61,88 @@ def matmul(
     determinism: Determinism = "run_to_run",
     stream: Any = None,
 ) -> Any:
-    """Matrix product of two arrays, with the rules of the Array API standard.
+    """Matrix product ``a @ b``, by the shape rules of the Array API standard.
 
     Parameters
     ----------
     a : array, shape (..., M, K) or (K,)
-        float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2; NumPy (bfloat16 and
-        FP8 by ml_dtypes), CuPy, PyTorch, JAX, or any object with ``__dlpack__`` or
-        ``__cuda_array_interface__``. Any strides. A 1-D array counts as one row. FP8 goes with FP8,
-        of either format, with float16, and under precision "fp16" with any other.
+        Array of NumPy, CuPy, PyTorch or JAX, or any object with ``__dlpack__`` or
+        ``__cuda_array_interface__``, with any strides. A 1-D array is one row. Its dtype is
+        float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2 (bfloat16 and FP8
+        in NumPy by ml_dtypes). Dtypes may differ, but int8 with a floating-point dtype, and FP8
+        with any but FP8 and float16, need a `precision` that takes both (for FP8: "fp16").
     b : array, shape (..., K, N) or (K,)
-        On the same device as `a`. A 1-D array counts as one column.
+        As `a`, on the same device. A 1-D array is one column.
     out : array, optional
-        Where the result goes: exactly its shape and dtype, writable, apart from `a` and `b`. Views
-        of one buffer that interleave in a strange way may be refused though they are apart. Not for
-        JAX, whose arrays are immutable.
+        Array for the result, of exactly its shape and dtype. It must be writable and share no
+        memory with `a` and `b`; views of one buffer that interleave irregularly may be refused
+        even if they share none. Not for JAX, whose arrays are immutable.
     out_dtype : dtype or str, optional
-        float16, bfloat16, float32 or float64; of int8 operands int32, float16, bfloat16 or float32;
-        of FP8 operands float16, bfloat16, float32, float8_e4m3fn or float8_e5m2. Default: the dtype
-        that holds both operands; of int8 operands int32, with scales or a floating-point
-        `precision` float32 (float64 for fp64); of FP8 operands float32. The accumulator is rounded
-        to it once; that of int8 is int32, which wraps around beyond a K of 131,071.
+        Dtype of the result, to which the sums are rounded once. int8 products: int32, float16,
+        bfloat16 or float32; FP8 products: float16, bfloat16, float32, float8_e4m3fn or
+        float8_e5m2; all others: float16, bfloat16, float32 or float64. Default: int32 for int8
+        products, float32 for FP8 operands, float32 for int8 operands with scales or with a
+        floating-point `precision` (float64 with "fp64"), otherwise the dtype that holds the
+        values of both operands. int32 sums wrap around for a K beyond 131,071.
     precision : {"fp16", "bf16", "tf32", "fp32", "fp32_simt", "fp64", "int8", "fp8", ...}, optional
-        What the elements of `a` and `b` are rounded to before they are multiplied. Default: what
-        they hold, so that nothing is lost. "tf32" leaves 11 significant bits of float32. "fp32"
-        gives FP32-grade results by whichever kernel is the fastest that does; "fp32_simt"
-        multiplies in FP32 itself, on CUDA cores. "fp8_e4m3", "fp8_e5m2" and "fp8" (each in its own
-        format) take operands of FP8, "int8" those of int8. FP8 operands take these and "fp16".
+        Format that the elements of `a` and `b` are rounded to, to nearest even, before they are
+        multiplied. Default: that of the operands, so that nothing is lost. "tf32" keeps 11
+        significant bits of float32. "fp32" gives FP32-grade results by the fastest kernel that can,
+        on tensor cores or not; "fp32_simt" multiplies in FP32 itself, on CUDA cores. "int8" takes
+        int8 operands, "fp8_e4m3" and "fp8_e5m2" FP8 operands of that format, "fp8" any. FP8
+        operands take these three and "fp16".
     accumulate : {"fp32", "promoted", "fp16", "fp64", "int32", "fast"}, optional
-        What the products are summed in. Default: FP32 for fp16, bf16, tf32 and fp32, FP64 for fp64,
-        INT32 for int8, promoted for FP8. "promoted" adds FP32 sums of at most 128 products to a
-        second FP32 accumulator: slower, and an error that hardly grows with K. "fp16" goes with
-        precision fp16 only, and allows FP16 sums where they are the faster ones. "fast" goes with
-        FP8: the accumulator of the tensor cores as it is, of fewer bits than FP32.
+        Format of the sums. Default: FP32 for fp16, bf16, tf32 and fp32, FP64 for fp64, INT32 for
+        int8, promoted for FP8. "promoted" adds FP32 sums of at most 128 products to a second FP32
+        accumulator: slower, but the error hardly grows with K. "fp16", with precision fp16 only,
+        allows FP16 sums where they are faster. "fast", with FP8 only, takes the tensor cores'
+        accumulator as it is, which keeps fewer bits than FP32.
     determinism : {"run_to_run", "batch_invariant"}
-        "run_to_run": the same build, device model and problem give the same bits, on any stream or
-        thread. "batch_invariant": besides, a row of the result depends on the values of that row of
-        `a` (and `c`), on `b`, N, K and the arguments only: not on M, on the batch, on its place in
-        them, or on strides and addresses. A long K with few rows is slower then.
+        "run_to_run" (default): the same build, GPU model and problem give the same bits, on any
+        stream or thread. "batch_invariant": in addition, the bits of a row of the result depend
+        only on the values of that row of `a` (and `c`), on `b`, N, K and the arguments; not on M,
+        the batch, the row's position, strides or addresses. Slower for few rows with a long K.
     stream : optional
-        CUDA stream to compute on: a handle (int), a ``torch.cuda.Stream``, a ``cupy.cuda.Stream``,
-        or an object with ``__cuda_stream__``. Default: the current stream of the framework of `a`.
-        Host and JAX arrays are computed when the call returns, after what `stream` holds; on the
-        CPU no stream is waited for.
+        CUDA stream to compute on: a handle (int), a ``torch.cuda.Stream``, a ``cupy.cuda.Stream``
+        or an object with ``__cuda_stream__``. Default: the current stream of the framework of `a`,
+        or the legacy default stream for arrays of other origin. With host and JAX arrays the call
+        starts after the work that `stream` holds and returns when the result is complete. Products
+        on the CPU wait for no stream.
 
     Returns
     -------
     array, shape (..., M, N)
         `out`, or a new array of the framework of `a`, on its device. The batch dimensions are
-        broadcast. The dimension of a 1-D operand is missing; two 1-D operands give a 0-D array.
+        broadcast. A 1-D operand has no dimension in it; two give a 0-D array.
 
     Raises
     ------
-    ShapeError, DTypeError, LayoutError, InvalidArgument
-        Operands that do not fit, names of modes that there are not, or modes that do not go with
-        each other or with the operands; nothing was launched and `out` is untouched.
+    ShapeError, DTypeError, LayoutError
+        Operands whose shapes, dtypes or memory are not accepted, or do not fit each other.
+    InvalidArgument
+        An unknown mode, modes that do not go with each other or with the operands, or a wrong
+        value of an environment variable.
     UnsupportedError
-        An array that comes by another version of DLPack than 1.
+        An array exported by a version of DLPack other than 1.
     DeviceError
-        Operands on different devices, or no usable GPU for them.
+        Operands on different devices, a `stream` of another one, or no usable GPU for them.
     NoKernelError
-        No kernel takes the product on this device, or none of those that the environment asks for.
+        No kernel takes the product on this device, or none that ``TCGEMM_FORCE_FAMILY`` and
+        ``TCGEMM_FORCE_KERNEL`` allow. :func:`explain` has the reason of each.
     CudaError, OutOfMemoryError
-        The device could not do it.
+        The device failed, or has too little memory.
 
     Notes
     -----
-    Host arrays (NumPy, CPU tensors) go through the first GPU that this build has code for, or the
-    one that the environment variable ``TCGEMM_DEVICE`` names ("cuda:1"; "cpu" stays on the CPU),
-    and stay on the CPU where there is none. Operands of
-    PyTorch, CuPy and JAX on a GPU may be freed as soon as the call returns if `stream` is left out;
-    with a `stream` of your own, those of PyTorch and CuPy are kept until it is done. Arrays of
-    other frameworks are yours to keep.
+    All errors but the last two are raised before anything is launched: `out` is untouched.
+
+    Host arrays (NumPy, CPU tensors) are multiplied on the first GPU that this build has code for,
+    and on the CPU if there is none; the environment variable ``TCGEMM_DEVICE`` names another
+    ("cuda:1", "cpu").
+
+    GPU arrays of PyTorch, CuPy and JAX may be freed as soon as the call returns. With a `stream`
+    given, those of PyTorch and CuPy are kept until it has computed the product. Arrays of other
+    origin have to be kept by the caller until then.
 
     Examples
     --------
@@ -191,55 +201,63 @@ def gemm(
     a_dtype: Any = None,
     b_dtype: Any = None,
 ) -> Any:
-    """``alpha * op(a) @ op(b) + beta * c``, the product of BLAS.
+    """``alpha * op(a) @ op(b) + beta * c``, the GEMM of BLAS, with scales for FP8 and int8.
 
     Parameters
     ----------
-    a : array, shape (..., M, K), or (..., K, M) where `trans_a`
-    b : array, shape (..., K, N), or (..., N, K) where `trans_b`
+    a : array, shape (..., M, K), or (..., K, M) if `trans_a`
+    b : array, shape (..., K, N), or (..., N, K) if `trans_b`
         Operands as in :func:`matmul`; batch dimensions are broadcast.
     c : array, optional
-        Anything that broadcasts to the result's shape, of the result's dtype. It is added in the
-        dtype of the sums (`accumulate`): float64 elements are rounded to float32 but with precision
-        "fp64". Not read where `beta` is 0. May be `out` itself.
+        Array that broadcasts to the result's shape, of the result's dtype. It is added in the
+        format of the sums (`accumulate`): float64 elements are rounded to float32 unless the
+        precision is "fp64". Not read if `beta` is 0. May be `out` itself.
     alpha, beta : float
-        Factors, held in float32, of FP64 products in float64; whole numbers where the result is
-        int32. Where `alpha` is 0, `a` and `b` are not read. `beta` is 1 by default where there is
-        a `c`, otherwise 0.
+        Factors, rounded to float32 except in FP64 products. Whole numbers of at most 2^31 in
+        magnitude if the result is int32. `a` and `b` are not read if `alpha` is 0. `beta` is 1 by
+        default if there is a `c`, otherwise 0.
     trans_a, trans_b : bool
-        The last two dimensions of the operand trade places.
+        Whether the last two dimensions of the operand are swapped.
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`.
     scale_a, scale_b : float, or float32 array, optional
-        What the elements of FP8 and int8 operands stand for, divided by them: the result is that of
-        ``scale_a * op(a)`` and ``scale_b * op(b)``. One number of shape (), one for each row of A
-        and column of B, of shape (M, 1) or (M,) and (1, N) or (N,), and for FP8 one for each 128 k,
-        of shape (M, ceil(K / 128)) and (ceil(K / 128), N), or for each block of 128 x 128, of shape
-        (ceil(M / 128), ceil(K / 128)) and (ceil(K / 128), ceil(N / 128)). They are for every matrix
-        of a batch. With batch dimensions write all of them: (B, 1, 1) for one per matrix, (B, M, 1)
-        and (B, 1, N) for rows and columns; (B,) is read as (M,) or (N,). Where `a` or `b` is
-        transposed, its scales are, too. int8 products with scales go to a floating-point dtype.
+        Factors of FP8 and int8 operands, as of quantised values: the product is that of
+        ``scale_a * op(a)`` and ``scale_b * op(b)``. int8 products with scales have a floating-point
+        result. Shapes, of `scale_a` and of `scale_b`:
+
+        - (): one for the whole matrix;
+        - (M,) or (M, 1), and (N,) or (1, N): one for each row of op(a) and column of op(b);
+        - (M, ceil(K / 128)) and (ceil(K / 128), N), FP8 only: one for each 128 k of them;
+        - (ceil(M / 128), ceil(K / 128)) and (ceil(K / 128), ceil(N / 128)), FP8 only: one for each
+          block of 128 x 128.
+
+        The last two dimensions are swapped if the operand is transposed. Scales without batch
+        dimensions are those of every matrix of the batch; otherwise put the batch dimensions in
+        front, such as (B, 1, 1) for one per matrix, (B, M, 1) and (B, 1, N) for rows and columns.
+        1-D scales are always of rows or columns: (B,) is read as (M,) or (N,).
     scale_d : float, or float32 array of one element, optional
-        Factor of the whole result, before it is rounded to `out_dtype`.
+        Factor of the whole result, applied before it is rounded to `out_dtype`; FP8 and int8
+        products only, as the others.
     overflow : {"saturate", "nan"}
-        What becomes of values beyond the range of an FP8 `out_dtype`: its largest number, or NaN
-        (Inf for float8_e5m2, which has it).
+        What values beyond the range of an FP8 `out_dtype` become: its largest number of their sign
+        (default), or NaN (Inf in float8_e5m2, which has it).
     a_dtype, b_dtype : dtype or str, optional
-        "float8_e4m3fn" or "float8_e5m2", and no other, where `a` or `b` is a uint8 array that holds
-        the bytes of one, for frameworks whose DLPack has no FP8; an FP8 array may name its own
-        dtype. `out` and `c` are read so by `out_dtype`.
+        "float8_e4m3fn" or "float8_e5m2": the format whose bytes `a` or `b` holds, if it is a uint8
+        array, for frameworks whose DLPack has no FP8. An FP8 array may name its own dtype. uint8
+        arrays as `out` and `c` are read as an FP8 `out_dtype`.
 
     Returns
     -------
     array, shape (..., M, N)
-        `out`, or a new array of the framework of `a`. ``alpha * sum`` and ``beta * c`` are added at
-        the precision of the accumulator, and rounded once.
+        `out`, or a new array of the framework of `a`. ``alpha`` times the sum and ``beta * c`` are
+        added in the format of the sums, and rounded once.
 
     Raises
     ------
     InvalidArgument
-        `beta` is not 0 and there is no `c`; scales where the operands have none. Otherwise as
-        :func:`matmul`.
+        `beta` is not 0 and there is no `c`, or a scale for a product that takes none.
+    ShapeError, DTypeError, LayoutError and others
+        As :func:`matmul`.
 
     Examples
     --------
@@ -306,19 +324,19 @@ def plan(
     out, out_dtype, precision, accumulate, determinism, stream
         As in :func:`matmul`. ``execute`` computes on this `stream` unless it is given another.
     scale_a, scale_b, scale_d, overflow, a_dtype, b_dtype
-        As in :func:`gemm`. A scale given as a number stays in force for every ``execute``, beside
-        its own `alpha` and `beta`.
+        As in :func:`gemm`. A scale given as a number is kept for every ``execute``, also where
+        that is given another `alpha` or `beta`.
 
     Returns
     -------
     Plan
-        With ``execute()``, ``kernel``, ``family``, ``workspace_bytes``, ``precision``,
-        ``accumulate``, ``epilogue``, ``split_k``, ``fallback``, ``out_dtype``, ``device``;
-        ``str(plan)`` explains it.
+        Its ``execute()`` computes the product; its properties (``kernel``, ``workspace_bytes``
+        and others) and ``str(plan)`` tell what was chosen.
 
     Raises
     ------
-    As :func:`gemm`. Nothing is computed here.
+    TcgemmError
+        As :func:`gemm`. Nothing is computed here.
 
     Examples
     --------
@@ -358,7 +376,7 @@ def explain(
     a_dtype: Any = None,
     b_dtype: Any = None,
 ) -> list[dict[str, Any]]:
-    """Tell what every kernel says of a product.
+    """List every kernel, with the reason why it does not take a product.
 
     Parameters
     ----------
@@ -372,8 +390,21 @@ def explain(
     Returns
     -------
     list of dict
-        In order of preference: ``family``, ``name``, ``reason`` why the kernel refuses the product
-        (empty where it accepts), and ``chosen``: whether a plan takes it, where none is forced.
+        One for each kernel of this build, in order of preference: ``family`` (str), ``name`` (str),
+        ``reason`` (str: why it refuses the product; empty if it accepts) and ``chosen`` (bool:
+        whether a plan takes it, if no environment variable forces another).
+
+    Raises
+    ------
+    TcgemmError
+        As :func:`gemm`, but for NoKernelError: then no kernel is chosen.
+
+    Examples
+    --------
+    >>> import numpy as np, tcgemm
+    >>> a = np.eye(3, dtype=np.float32)
+    >>> [row["reason"] for row in tcgemm.explain(a, a) if row["chosen"]]
+    ['']
     """
     return _core.explain(
         a, b, c, out, alpha, _beta(beta, c), _flag(trans_a, "trans_a"), _flag(trans_b, "trans_b"),

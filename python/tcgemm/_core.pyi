@@ -1,4 +1,4 @@
-"""The compiled part of tcgemm."""
+"""The compiled part of tcgemm; use the functions of the package tcgemm."""
 
 from typing import Any, Generic, Protocol, Unpack, overload
 
@@ -6,12 +6,12 @@ from typing_extensions import TypeVar
 
 from .typing import Accumulate, Array, ExecuteOptions, Number, OutT, Precision
 
-# What execute() returns where it is given no other `out`; what a function of a product returns.
+# What execute() returns if it is given no other `out`; what a function of a product returns.
 _ResultT = TypeVar("_ResultT", covariant=True, default=Any)
 
 __version__: str
 
-# All by position, in the order of _api.py.
+# Positional arguments only, in the order that _api.py passes them.
 class _OfProduct(Protocol[_ResultT]):
     def __call__(
         self,

@@ -1,6 +1,6 @@
-"""Exceptions. Each also derives from the built-in that a caller would catch anyway.
+"""Exceptions. Each also derives from the built-in exception that a caller would expect.
 
-A message names the operand, its value, what is required and the way out. Errors about arguments are
+A message names the operand, its value, what is required and the fix. Errors about arguments are
 raised before anything is launched: the output is untouched.
 """
 
@@ -25,41 +25,41 @@ class TcgemmError(Exception):
 
 
 class InvalidArgument(TcgemmError, ValueError):  # noqa: N818 (the C++ class has this name)
-    """A value that no call accepts."""
+    """An argument or environment variable has a wrong value, or arguments do not go together."""
 
 
 class ShapeError(InvalidArgument):
-    """Shapes that do not fit each other, or that overflow 64 bits."""
+    """Shapes do not fit each other, or are too large to count or address in 64 bits."""
 
 
 class LayoutError(InvalidArgument):
-    """Strides, alignment, overlap, or an output that can't be written."""
+    """Strides, alignment or overlap are not accepted, or an output can't be written."""
 
 
 class DTypeError(TcgemmError, TypeError):
-    """No array, or an element type (or a mix of them) that is not accepted."""
+    """An operand is not an array, or its dtype, or the mix of dtypes, is not accepted."""
 
 
 class UnsupportedError(TcgemmError, NotImplementedError):
-    """An array that comes by another version of DLPack than 1, or an instruction that this GPU or
-    build does not have."""
+    """An array was exported by a version of DLPack other than 1, or this GPU or build lacks an
+    instruction."""
 
 
 class NoKernelError(TcgemmError, RuntimeError):
-    """No kernel accepts the problem on this device; the message has each kernel's reason."""
+    """No kernel takes the product on this device; the message has each kernel's reason."""
 
 
 class DeviceError(TcgemmError, RuntimeError):
-    """No such device, no driver, arrays on different devices, or CUDA used after a fork."""
+    """No such device, no driver, arrays or a stream of different devices, or CUDA after a fork."""
 
 
 class CudaError(TcgemmError, RuntimeError):
-    """The CUDA runtime reported an error.
+    """The CUDA runtime or driver reported an error.
 
     Attributes
     ----------
     status : int
-        The ``cudaError_t``.
+        The error's number, a ``cudaError_t``.
     """
 
     status: int = 0

@@ -1,4 +1,4 @@
-"""What this build has, and what it finds on this machine."""
+"""What this build contains, and what it finds on this machine."""
 
 from __future__ import annotations
 
@@ -63,44 +63,63 @@ _MODES = [
 
 
 def kernels() -> list[dict[str, Any]]:
-    """Every kernel of this build, in the order of preference.
+    """List the kernels of this build, in order of preference.
 
     Returns
     -------
     list of dict
-        ``family``, ``name``, ``tile`` ("128x256x32", elements of M x N x K that a block computes;
-        empty where there is none), ``architectures`` ("70;75;90-virtual"; empty for the CPU) and
-        ``dynamic_shared_bytes`` (shared memory of a block on top of what its code declares).
+        ``family``, ``name``, ``tile`` ("128x256x32": M x N x K of the tile that a block computes;
+        empty if there is none), ``architectures`` ("70;75;90-virtual": the GPU code of
+        the build; empty for the CPU) and ``dynamic_shared_bytes`` (shared memory of a block, in
+        addition to what its code declares).
     """
     return _core.kernels()
 
 
 def devices() -> list[dict[str, Any]]:
-    """CUDA devices that can be used; an empty list where there is none.
+    """List the usable CUDA devices; :func:`cuda_unavailable_reason` says why there is none.
 
     Returns
     -------
     list of dict
-        ``ordinal``, ``name``, ``compute_capability`` (a pair), ``sm_count``, ``memory_bytes``,
-        ``shared_memory_per_block_bytes``, ``l2_bytes``, ``clock_khz``,
-        ``memory_gb_per_s``.
+        ``ordinal`` (N of "cuda:N"), ``name``, ``compute_capability`` (pair of int), ``sm_count``
+        (streaming multiprocessors), ``memory_bytes``, ``shared_memory_per_block_bytes`` (the
+        opt-in limit), ``l2_bytes``, ``clock_khz`` (kHz, boost) and ``memory_gb_per_s`` (peak
+        bandwidth of the memory in GB/s; 0 if unknown).
+
+    Raises
+    ------
+    DeviceError
+        This process was forked by one that had used CUDA.
     """
     return _core.devices()
 
 
 def cuda_unavailable_reason() -> str:
-    """Why :func:`devices` is empty ("no NVIDIA driver", ...); an empty str where it is not."""
+    """Tell why :func:`devices` is empty.
+
+    Returns
+    -------
+    str
+        The reason ("no NVIDIA driver is installed", for example); empty if there are devices.
+
+    Raises
+    ------
+    DeviceError
+        This process was forked by one that had used CUDA.
+    """
     return _core.cuda_unavailable_reason()
 
 
 def build_info() -> dict[str, str]:
-    """How the library was built.
+    """Tell how the library was built.
 
     Returns
     -------
-    dict
-        ``version``, ``cuda_version`` (empty: without CUDA), ``compiler``, ``build_type``,
-        ``architectures``, ``commit``.
+    dict of str
+        ``version``, ``cuda_version`` ("12.4"; empty for a host-only build), ``compiler`` (of host
+        code), ``build_type`` ("Release"), ``architectures`` ("70;75;80": all that any kernel was
+        built for) and ``commit`` (empty if unknown).
     """
     return _core.build_info()
 
@@ -110,28 +129,37 @@ def supports(
     shape: tuple[int, int, int] = (4096, 4096, 4096),
     sm_count: int | None = None,
 ) -> list[dict[str, str]]:
-    """The table of precisions and of the kernels that have them, asked of the registry.
+    """List the precisions, each with the kernel that a GPU or the CPU gets for it.
 
     Parameters
     ----------
     cc : (int, int), optional
-        Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. None: the
-        CPU.
+        Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. Default:
+        the CPU.
     shape : (int, int, int)
-        M, N and K of the product that a kernel is chosen for; its matrices are row-major.
+        M, N and K of the product that a kernel is chosen for. Its matrices are row-major.
     sm_count : int, optional
-        Streaming multiprocessors of the GPU. None: those of a well-known card.
+        Number of streaming multiprocessors of the GPU. Default: that of a well-known card of `cc`.
 
     Returns
     -------
     list of dict
-        ``precision``, ``accumulate``, ``operands`` and ``out`` (dtypes), ``family`` and ``kernel``
-        (what a plan takes; empty: none) and ``reason`` (why there is none).
+        One for each mode: ``precision``, ``accumulate``, ``operands`` and ``out`` (dtypes of A and
+        B and of the result), ``family`` and ``kernel`` that a plan takes (empty if there is none)
+        and ``reason`` (why there is none, otherwise empty).
 
     Raises
     ------
     InvalidArgument
-        `cc` is no pair of whole numbers, `shape` no three, or `sm_count` none from 1.
+        `cc` is not a pair, or `shape` not a triple, of whole numbers from 0; or `sm_count` is not a
+        whole number from 1.
+
+    Examples
+    --------
+    >>> import tcgemm
+    >>> row = tcgemm.supports(None)[0]
+    >>> row["precision"], row["accumulate"], row["kernel"]
+    ('fp16', 'fp32', 'host_float16')
     """
     pair = None if cc is None else _naturals(cc, 31)
     if pair is not None and len(pair) != 2:
@@ -172,7 +200,7 @@ def supports(
 
 
 def _naturals(values: Any, bits: int) -> tuple[int, ...]:
-    """Python's integers or NumPy's as Python's; empty if one is none, negative or too wide."""
+    """Integers of Python or NumPy as Python's; empty if any is no integer, negative or too wide."""
     try:
         numbers = tuple(operator.index(value) for value in values)
     except TypeError:
@@ -181,25 +209,25 @@ def _naturals(values: Any, bits: int) -> tuple[int, ...]:
 
 
 def release_unused_memory(device: int | None = None) -> None:
-    """Give GPU memory that the library keeps for its next products back to the driver.
+    """Return the GPU memory that the library keeps for its next products to the driver.
 
     Parameters
     ----------
     device : int, optional
-        The GPU's number. None: all GPUs; without one nothing is kept.
-
-    Notes
-    -----
-    NumPy arrays are staged through such memory, and JAX results, packed operands and workspaces
-    come out of it. What products in flight, arrays, plans and CUDA graphs use stays theirs. CuPy
-    arrays of products on a `stream`, which are held until it is done, are let go of.
+        Number N of a GPU, "cuda:N". Default: all GPUs, if there are any.
 
     Raises
     ------
     InvalidArgument
-        `device` is no number of a GPU.
+        `device` is not a whole number from 0.
     DeviceError
-        There is no such GPU.
+        There is no such GPU, or this process was forked by one that had used CUDA.
+
+    Notes
+    -----
+    The library keeps memory for packed operands, workspaces and copies of host arrays. What running
+    products, plans and CUDA graphs use is not touched. CuPy arrays that are held for products on a
+    given `stream` are released if it has computed them.
     """
     if device is not None:
         number = _naturals((device,), 31)
@@ -217,15 +245,15 @@ _PREFIX = Path(_core.__file__).parent
 
 
 def get_include() -> str:
-    """Folder of the C++ headers (``#include "tcgemm/tcgemm.hpp"``)."""
+    """Folder of the C and C++ headers, for ``-I`` (``#include <tcgemm/tcgemm.hpp>``)."""
     return str(_PREFIX / "include")
 
 
 def get_library_dir() -> str:
-    """Folder of libtcgemm."""
+    """Folder of ``libtcgemm.so``, for ``-L``."""
     return str(_PREFIX / "lib")
 
 
 def get_cmake_dir() -> str:
-    """Folder of tcgemm-config.cmake, for ``-Dtcgemm_DIR=``."""
+    """Folder of ``tcgemm-config.cmake``, for ``-Dtcgemm_DIR=``."""
     return str(_PREFIX / "lib" / "cmake" / "tcgemm")

@@ -6,9 +6,10 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedD
 
 __all__ = ["Accumulate", "Array", "Determinism", "Number", "Overflow", "Precision"]
 
-# Any array: NumPy, CuPy, PyTorch, JAX, or an object with __dlpack__ or __cuda_array_interface__.
+# An array of NumPy, CuPy, PyTorch or JAX, or any object with __dlpack__ or
+# __cuda_array_interface__.
 Array: TypeAlias = Any
-# Any real number, those of NumPy too.
+# A real number, of Python or NumPy.
 Number: TypeAlias = SupportsFloat | SupportsIndex
 
 Precision: TypeAlias = Literal[
@@ -23,7 +24,7 @@ OutT = TypeVar("OutT")
 
 
 class MatmulOptions(TypedDict, total=False):
-    """The keywords of matmul that do not decide on the type of its result."""
+    """Keyword arguments of matmul, except `out`, which decides the type of the result."""
 
     out_dtype: Any
     precision: Precision | None
@@ -33,7 +34,7 @@ class MatmulOptions(TypedDict, total=False):
 
 
 class ScaleOptions(TypedDict, total=False):
-    """Those that gemm and plan have in common with Plan.execute."""
+    """Keyword arguments that gemm and plan share with Plan.execute."""
 
     scale_a: Array | Number | None
     scale_b: Array | Number | None
@@ -41,7 +42,7 @@ class ScaleOptions(TypedDict, total=False):
 
 
 class GemmOptions(MatmulOptions, ScaleOptions, total=False):
-    """Those of gemm and plan."""
+    """Keyword arguments of gemm, plan and explain, except `out`."""
 
     alpha: Number
     beta: Number | None
@@ -53,7 +54,7 @@ class GemmOptions(MatmulOptions, ScaleOptions, total=False):
 
 
 class ExecuteOptions(ScaleOptions, total=False):
-    """Those of Plan.execute; None: as bound."""
+    """Keyword arguments of Plan.execute; None keeps what the plan was made with."""
 
     alpha: Number | None
     beta: Number | None
