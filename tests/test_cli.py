@@ -189,7 +189,7 @@ def test_info_of_an_architecture_names_the_kernels_it_gets(capsys, arch):
 def test_info_of_no_architecture(capsys, arch):
     with pytest.raises(SystemExit):
         run(capsys, "info", "--arch", arch)
-    assert "no compute capability" in capsys.readouterr().err
+    assert f"{arch!r}: expected a compute capability" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

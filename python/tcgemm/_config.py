@@ -1,4 +1,4 @@
-"""The `tcgemm-config` command: where the C++ library inside this package lies."""
+"""The `tcgemm-config` command: where the C++ library in this package is."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def _quoted(flag: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Prints the flags that a compiler or CMake needs."""
+    """Print the flags that a compiler or CMake needs."""
     parser = argparse.ArgumentParser(
         prog="tcgemm-config",
-        description="Prints where the installed tcgemm C++ library lies.",
+        description="Print the folders of the installed C++ library, or flags for compilers.",
         epilog="example: g++ -std=c++17 main.cpp $(tcgemm-config --cflags --ldflags)",
     )
     library = get_library_dir()
     flags = {
         "--includedir": (get_include(), "folder of the headers"),
         "--libdir": (library, "folder of libtcgemm.so"),
-        "--cmakedir": (get_cmake_dir(), "folder of tcgemm-config.cmake"),
-        "--cflags": (_quoted(f"-I{get_include()}"), "compiler flags"),
+        "--cmakedir": (get_cmake_dir(), "folder of tcgemm-config.cmake, for -Dtcgemm_DIR="),
+        "--cflags": (_quoted(f"-I{get_include()}"), "flags for the compiler"),
         "--ldflags": (
             f"{_quoted(f'-L{library}')} -ltcgemm {_quoted(f'-Wl,-rpath,{library}')}",
-            "linker flags",
+            "flags for the linker",
         ),
         "--version": (__version__, "version of the library"),
     }

@@ -11,20 +11,28 @@ import tcgemm
 from tcgemm._cli import bench, demo, info, report, verify
 
 _COMMANDS = {
-    "info": (info, "versions, build, devices, kernels, and a self-test"),
-    "demo": (demo, "multiply matrices in every precision, timed and checked"),
-    "verify": (verify, "check the accuracy contract on this machine"),
-    "bench": (bench, "measure speed side by side with cuBLAS or NumPy"),
+    "info": (info, "show versions, build, devices and kernels, and run a self-test"),
+    "demo": (demo, "multiply matrices in every mode, and check and time each product"),
+    "verify": (verify, "check the promised error bounds on this machine"),
+    "bench": (bench, "compare the speed with that of cuBLAS or NumPy"),
 }
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tcgemm",
-        description="Tensor-core matrix multiplication: what is installed, how exact, how fast.",
+        description="Tensor-core matrix products: what is installed, how accurate, how fast.",
+        epilog="`python -m tcgemm COMMAND --help` lists the options of a command.",
     )
-    parser.add_argument("--version", action="version", version=f"tcgemm {tcgemm.__version__}")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"tcgemm {tcgemm.__version__}",
+        help="print the version and exit",
+    )
+    parser.add_argument(
+        "--debug", action="store_true", help="show the traceback of an unexpected error"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (module, summary) in _COMMANDS.items():
         text = f"{summary[0].upper()}{summary[1:]}."
@@ -41,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status: 0 all well, 1 a promise broken or a product failed, 2 a wrong argument."""
+    """Exit status: 0 all well, 1 promise broken or product failed, 2 wrong argument, 130 ^C."""
     with report.open_streams():
         return _run(arguments)
 

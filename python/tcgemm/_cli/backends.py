@@ -388,7 +388,8 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     device, too. UsageError for what can't be had.
     """
     if framework not in (None, "numpy") and not installed(str(framework)):
-        raise UsageError(f"--framework {framework}: not installed (pip install {framework})")
+        package = "cupy-cuda12x" if framework == "cupy" else framework
+        raise UsageError(f"--framework {framework}: not installed (pip install {package})")
     asked = f"--device {device}"
     if device is None:
         asked = f"TCGEMM_DEVICE={os.environ.get('TCGEMM_DEVICE', '')}"
@@ -400,7 +401,8 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
         why = tcgemm.cuda_unavailable_reason()
         because = f" ({why})" if why else ""
         gpus = len(tcgemm.devices())
-        raise UsageError(f"{asked}: this machine has {gpus} usable GPUs{because}") from error
+        usable = "1 usable GPU" if gpus == 1 else f"{gpus} usable GPUs"
+        raise UsageError(f"{asked}: this machine has {usable}{because}") from error
     os.environ["TCGEMM_DEVICE"] = device  # where arrays in the CPU's memory are computed
     if framework == "torch":
         return TorchBackend(device)

@@ -53,44 +53,79 @@ examples:
   python -m tcgemm bench --from-json results.json --plot results.png
   python -m tcgemm bench --from-json aligned.json,odd.json,decode.json --plot overview.png
 
-how it is measured: ours and each peer in turn, in one process, on the same N(0, 1) operands, which
-rotate through more memory than twice the last cache; medians of rounds after a warm-up. Kernel
-time is taken between events around a batch of launches, in a CUDA graph where a launch is short.
-A ratio is the best peer's time over ours, round by round: above 1 we are faster. On a GPU the peers
-are cuBLAS as the framework calls it and the fastest of cublasLt's candidates, chosen by a short
-measurement. Every timed result is compared with FP64. Exit status 1 where a result is
-wrong, whatever the speed.
+how it is measured:
+tcgemm and each peer run in turn, in one process, on the same N(0, 1) operands, which rotate
+through more than twice the memory of the last-level cache. Times are medians of rounds after a
+warm-up; on a GPU they are taken between events around a batch of launches, in a CUDA graph if a
+launch is short. A ratio is the best peer's time over that of tcgemm, round by round: above 1 tcgemm
+is faster. The peers on a GPU are cuBLAS as the framework calls it and the fastest of cublasLt's
+candidates, chosen by a short measurement. Every timed result is compared with FP64.
+
+exit status: 1 if a result is wrong (whatever the speed) or nothing could be measured, 2 for a wrong
+argument
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to measure")
-    what.add_argument("--suite", metavar="NAME", help=f"{', '.join(suite_names())} or a .toml file")
-    what.add_argument("--sizes", help="N x N x N products, as 256,512 or first:last:step")
-    what.add_argument("--m", help="rows of A, in the same forms")
-    what.add_argument("--n", help="columns of B")
-    what.add_argument("--k", help="columns of A")
-    what.add_argument("--dtype", help="of the operands, some of " + ",".join(_DTYPES))
-    what.add_argument("--layout", help="of A and B, some of nn,nt,tn,tt (t: column-major)")
+    what.add_argument(
+        "--suite", metavar="NAME", help=f"{', '.join(suite_names())}, or a .toml file"
+    )
+    what.add_argument(
+        "--sizes", metavar="LIST", help="N of N x N x N products: 256,512 or first:last:step"
+    )
+    what.add_argument(
+        "--m", metavar="LIST", help="rows of A, in the same forms; needs --n and --k, too"
+    )
+    what.add_argument("--n", metavar="LIST", help="columns of B, likewise")
+    what.add_argument("--k", metavar="LIST", help="columns of A, likewise")
+    what.add_argument(
+        "--dtype",
+        metavar="LIST",
+        help="of A and B, some of (default: float32) " + ", ".join(_DTYPES),
+    )
+    what.add_argument(
+        "--layout",
+        metavar="LIST",
+        help="of A and B, some of nn,nt,tn,tt (default: nn); n: row-major, t: column-major",
+    )
     precisions, sums = ", ".join(PRECISION_DTYPE), ", ".join(ACCUMULATOR_DTYPE)
     what.add_argument("--precision", help=f"what the operands are rounded to: {precisions}")
     what.add_argument("--accumulate", help=f"what the products are summed in: {sums}")
-    what.add_argument("--out-dtype", help="of the result, as float32")
-    what.add_argument("--families", help="force each of these families, as sm70_wmma,simt")
+    what.add_argument("--out-dtype", help="of the result, such as float32")
+    what.add_argument(
+        "--families",
+        metavar="LIST",
+        help="force each of these kernel families, such as sm70_wmma,simt",
+    )
     where = parser.add_argument_group("where and how")
-    where.add_argument("--device", help="cpu, cuda or cuda:N (default: the first usable GPU)")
-    where.add_argument("--framework", choices=["numpy", "torch", "cupy"], help="whose arrays")
-    where.add_argument("--no-peers", action="store_true", help="measure only tcgemm")
-    where.add_argument("--seconds", type=float, default=1.0, help="to time a row (%(default)s)")
+    where.add_argument(
+        "--device",
+        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
+    )
+    where.add_argument(
+        "--framework",
+        choices=["numpy", "torch", "cupy"],
+        help="of the arrays (default: on a GPU torch or cupy if installed, else numpy)",
+    )
+    where.add_argument("--no-peers", action="store_true", help="measure tcgemm alone")
+    where.add_argument(
+        "--seconds",
+        type=float,
+        default=1.0,
+        help="time to measure a row for, in seconds (default: %(default)s)",
+    )
     results = parser.add_argument_group("results")
     results.add_argument(
-        "--json", metavar="FILE", help="write them, row by row as they come; - for stdout"
+        "--json", metavar="FILE", help="write the results after each row; -: to standard output"
     )
-    results.add_argument("--plot", metavar="FILE.png", help="draw speed and ratios (matplotlib)")
+    results.add_argument(
+        "--plot", metavar="FILE.png", help="draw speed and ratios; needs matplotlib"
+    )
     results.add_argument(
         "--from-json",
         metavar="FILE",
-        help="show measured results again; of several, as a,b: one plot",
+        help="show results of an earlier --json, or of several as a.json,b.json (in one --plot)",
     )
 
 
@@ -170,7 +205,7 @@ def _warn_of_time(suite: Suite, backend: Backend) -> None:
     # A warm-up and five rounds at least, of ours and a peer.
     minutes = 12 * operations / (_CPU_RATE * machine.cpu_count()) / 60
     if minutes > _LONG_MINUTES:
-        note(f"some {minutes:,.0f} minutes on this CPU; the suites cpu and quick are made for one")
+        note(f"about {minutes:,.0f} minutes on this CPU; the suites cpu and quick are made for one")
 
 
 def _suite(arguments: argparse.Namespace) -> Suite:
@@ -183,7 +218,7 @@ def _suite(arguments: argparse.Namespace) -> Suite:
     if arguments.suite:
         if given:
             option = "--" + given[0].replace("_", "-")
-            raise UsageError(f"{option}: a suite has its own; leave out --suite or {option}")
+            raise UsageError(f"{option}: a suite brings its own; leave out --suite or {option}")
         suite = load_suite(arguments.suite)
         cases = with_families(suite.cases, families)
         return Suite(suite.name, suite.description, tuple(cases))
@@ -247,7 +282,7 @@ def _read(path: str) -> dict[str, Any]:
     except TypeError:
         version = report["machine"]["versions"]["tcgemm"]
         raise UsageError(
-            f"--from-json {path}: its rows are not those of this version; it was written by tcgemm "
-            f"{version}: measure again"
+            f"--from-json {path}: written by tcgemm {version}; this version cannot read its "
+            "rows: measure again"
         ) from None
     return report

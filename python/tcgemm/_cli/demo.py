@@ -46,13 +46,18 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", help="cpu, cuda or cuda:N (default: the first usable GPU)")
+    parser.add_argument(
+        "--device",
+        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
+    )
     parser.add_argument(
         "--framework",
         choices=["numpy", "torch", "cupy"],
-        help="whose arrays to multiply (default: NumPy's, and PyTorch's or CuPy's on a GPU)",
+        help="framework of the arrays (default: NumPy, and on a GPU also PyTorch or CuPy)",
     )
-    parser.add_argument("--size", type=int, help="multiply N x N matrices (default: by speed)")
+    parser.add_argument(
+        "--size", type=int, metavar="N", help="multiply N x N matrices (default: by speed)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

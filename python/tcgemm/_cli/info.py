@@ -29,25 +29,28 @@ _EXAMPLES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print one JSON object")
-    form.add_argument("--support", action="store_true", help="print the support table as Markdown")
+    form.add_argument("--json", action="store_true", help="print everything as one JSON object")
+    form.add_argument(
+        "--support", action="store_true", help="print which family computes which mode, as Markdown"
+    )
     form.add_argument(
         "--arch",
         type=_compute_capability,
         metavar="CC",
-        help="print which kernels a GPU of this compute capability gets, such as 75 or 8.6",
+        help="print the kernels that a GPU of this compute capability gets, such as 75 or 8.6;"
+        " it need not be here",
     )
     parser.add_argument(
         "--sms",
         type=int,
         metavar="N",
-        help="with --arch: how many multiprocessors it has",
+        help="with --arch: number of its multiprocessors (default: of a well-known card)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sms is not None and not arguments.arch:
-        raise UsageError(f"--sms {arguments.sms}: a GPU is named by --arch, pass both")
+        raise UsageError(f"--sms {arguments.sms}: needs --arch, which names the GPU; give both")
     if arguments.sms is not None and not 1 <= arguments.sms < 2**31:
         raise UsageError(f"--sms {arguments.sms}: expected 1 to 2^31 - 1")
     if arguments.arch and arguments.arch < OLDEST_GPU:
@@ -70,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _compute_capability(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)a?", text)
     if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no compute capability such as 75 or 8.6")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected a compute capability such as 75 or 8.6"
+        )
     return int(match[1]), int(match[2])
 
 
@@ -86,7 +91,7 @@ def _print_choices(cc: tuple[int, int], sm_count: int | None) -> None:
         table.add(*mode, *(row["kernel"] or "-" for row in rows))
     table.print()
     if cc not in KNOWN_GPUS:
-        print(f"No GPU of {cc[0]}.{cc[1]} is known: the next older one's figures stand for it.")
+        print(f"No GPU of {cc[0]}.{cc[1]} is known; the figures of the next older one are used.")
     for reason in dict.fromkeys(row["reason"] for rows in choices for row in rows if row["reason"]):
         print(f"-: {reason}")
 

@@ -47,33 +47,64 @@ _SHOWN = {"error", "error_over_bound", "error_over_gate", "gate_kept", "hard", "
 
 EPILOG = """\
 data sets:
-  U(0,1)    one sign: errors that only add up (truncation) show; also held against the gate
+  U(0,1)    one sign, so that errors of truncation add up; checked against the gate, too
   U(-1,1)   both signs
   wide      both signs, magnitudes from 2^-8 to 2^8
   integers  every result must be exact
 
-A number is the largest error of an element over its bound c |A||B| + u |D|: 1 or less keeps the
-promise. A peer's is over c |A||B|: it promises nothing. Exit status 1 where a bound or a gate is
-broken, or nothing could be measured.
+Each number is the largest error of an element over its bound c |A||B| + u |D|: the promise is kept
+if it is at most 1. That of a peer, which promises nothing, is over c |A||B|. The gate is a tighter
+limit, which detects regressions.
+
+exit status: 1 if a bound or gate is broken or nothing could be measured, 2 for a wrong argument
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--modes", help=f"some of {','.join(MODES)}")
-    parser.add_argument("--families", help="force each of these families, as sm70_wmma,simt")
-    parser.add_argument("--k", help="lengths of the products, as 16,1024 or first:last:step")
-    parser.add_argument("--m", type=int, default=_M, help="rows of the results (%(default)s)")
-    parser.add_argument("--n", type=int, default=_N, help="columns (%(default)s)")
-    parser.add_argument("--device", help="cpu, cuda or cuda:N")
-    parser.add_argument("--framework", choices=["numpy", "torch", "cupy"])
-    parser.add_argument("--json", metavar="FILE", nargs="?", const="-", help="write the results")
-    parser.add_argument("--plot", metavar="FILE.png", help="draw error against K")
-    parser.add_argument("--from-json", metavar="FILE", help="show measured results again")
     parser.add_argument(
-        "--peers", action="store_true", help="the errors of cuBLAS or NumPy on the same data too"
+        "--modes", metavar="LIST", help=f"some of (default: all) {', '.join(MODES)}"
     )
     parser.add_argument(
-        "--probe", action="store_true", help="measure how the GPU's tensor cores sum and round"
+        "--families",
+        metavar="LIST",
+        help="force each of these kernel families, such as sm70_wmma,simt",
+    )
+    parser.add_argument(
+        "--k",
+        metavar="LIST",
+        help="lengths of the sums: 16,1024 or first:last:step (default: 16 to 262144)",
+    )
+    parser.add_argument(
+        "--m", type=int, default=_M, help="rows of the results (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--n", type=int, default=_N, help="columns of the results (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--device",
+        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
+    )
+    parser.add_argument(
+        "--framework",
+        choices=["numpy", "torch", "cupy"],
+        help="of the arrays (default: on a GPU torch or cupy if installed, else numpy)",
+    )
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const="-",
+        help="write the results; without FILE or to -: to standard output",
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE.png", help="draw errors against K; needs matplotlib"
+    )
+    parser.add_argument("--from-json", metavar="FILE", help="show results of an earlier --json")
+    parser.add_argument(
+        "--peers", action="store_true", help="measure cuBLAS or NumPy on the same data, too"
+    )
+    parser.add_argument(
+        "--probe", action="store_true", help="only measure how the GPU's tensor cores sum and round"
     )
 
 
@@ -143,7 +174,9 @@ def _probe(arguments: argparse.Namespace) -> int:
 
     gpu = gpu_of(choose("numpy", arguments.device))
     if gpu is None:
-        raise UsageError(f"--probe: no GPU here ({tcgemm.cuda_unavailable_reason() or 'cpu'})")
+        raise UsageError(
+            f"--probe: needs a GPU ({tcgemm.cuda_unavailable_reason() or 'the device is cpu'})"
+        )
     found = probe.measure(gpu["ordinal"])
     if arguments.json:
         report = {
