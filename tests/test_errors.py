@@ -1,6 +1,7 @@
 """Errors in Python: the class, the words, nothing launched, the output untouched."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -165,7 +166,7 @@ BAD_CALLS = [
     ({"a_dtype": "(1,"}, "DTypeError", r"a_dtype is '\(1,', .*pass 'float8_e4m3fn'"),
     ({"b_dtype": ">f4"}, "DTypeError", "b_dtype is >f4; it must be float8_e4m3fn or float8_e5m2"),
     # the operand's own dtype, and one of one byte
-    ({"a_dtype": "float32"}, "DTypeError", "a_dtype is float32; it must be .* leave it away"),
+    ({"a_dtype": "float32"}, "DTypeError", "a_dtype is float32; it must be .* leave it out for "),
     ({"b_dtype": np.int8}, "DTypeError", "b_dtype is int8; it must be float8_e4m3fn or"),
     ({"a_dtype": "fp8"}, "DTypeError", "a_dtype is 'fp8'.*pass 'float8_e4m3fn' or 'float8_e5m2'"),
     ({"stream": "s"}, "InvalidArgument", "stream is a .*str.*pass None"),
@@ -188,6 +189,32 @@ def test_e01_bad_calls(changes, error, words):
     if {*changes} <= {"a", "b", "precision", "accumulate", "determinism", "out_dtype", "stream"}:
         with pytest.raises(expected, match=words):
             tcgemm.matmul(arguments.pop("a"), arguments.pop("b"), **arguments)
+
+
+@pytest.mark.parametrize("operand", ["c", "out"])
+def test_an_out_dtype_is_advised_where_the_product_takes_it(operand):
+    """As out_dtype, the dtype of what does not fit is another error for some."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    eight, narrow = INT[:3, :3], np.ones((3, 3), ml_dtypes.float8_e4m3fn)
+    square = np.ones((3, 3), np.float32)
+    for a, other, advice in (
+        (square, np.float64, "float64"),
+        (square, narrow.dtype, None),
+        (eight, np.float16, "float16"),
+        (eight, np.float64, "float64"),
+        (eight, narrow.dtype, None),
+        (narrow, narrow.dtype, "float8_e4m3fn"),
+        (narrow, np.float64, None),
+    ):
+        wrong = square.astype(other)
+        with pytest.raises(tcgemm.DTypeError, match=f"{operand} is {wrong.dtype}") as raised:
+            tcgemm.gemm(a, a, **{operand: wrong})
+        message = str(raised.value)
+        assert ("out_dtype=" in message) == (advice is not None), message
+        if advice is not None:
+            named = dict(re.findall(r'(out_dtype|precision)="(\w+)"', message))
+            assert named["out_dtype"] == advice
+            assert tcgemm.gemm(a, a, **{operand: wrong}, **named).dtype == other
 
 
 def test_dtypes_are_not_known_by_what_they_are_equal_to():

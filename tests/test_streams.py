@@ -115,7 +115,7 @@ def test_stream_objects(monkeypatch):
     tcgemm.matmul(a, a, stream=stream)
     assert stream.asked == 1
     for wrong, words in (
-        (CudaStream(7), "no pair"),
+        (CudaStream(7), r"CudaStream.* no pair; it must return \(version, handle\)"),
         (CudaStream((0, "x")), "str"),
         (CudaStream((0, -1)), "is -1"),
         (1.5, "float"),
@@ -124,6 +124,13 @@ def test_stream_objects(monkeypatch):
     ):
         with pytest.raises(tcgemm.InvalidArgument, match=f"stream.*{words}"):
             tcgemm.matmul(a, a, stream=wrong)
+
+    class OfGpu:  # as torch.cuda.Stream
+        cuda_stream, device_index = 0, 0
+
+    words = "stream belongs to cuda:0, but the product is computed on cpu; leave stream out$"
+    with pytest.raises(tcgemm.DeviceError, match=words):
+        tcgemm.matmul(a, a, stream=OfGpu())
 
 
 def test_p09_thread_hammer_on_the_cpu(monkeypatch):

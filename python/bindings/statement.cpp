@@ -61,22 +61,32 @@ DType out_dtype_of(const Operands& operands, const Modes& modes, Precision preci
                      "float8_e5m2: pass one of them and convert the result");
 }
 
+bool is_fp8_product(const Operands& operands, Precision precision) {
+    return is_fp8(operands.view(kA).dtype) && is_fp8(operands.view(kB).dtype) &&
+           (precision == Precision::automatic || is_fp8(precision));
+}
+
+bool is_int8_product(const Operands& operands, Precision precision) {
+    return is_integer(operands.view(kA).dtype) && is_integer(operands.view(kB).dtype) &&
+           (precision == Precision::automatic || precision == Precision::int8);
+}
+
 // Scales that are numbers go with the products that scales in memory go with; the library, which
 // sees alpha and beta only, cannot tell.
 void check_number_scales(const Operands& operands, const NumberScales& scales, Precision precision,
                          DType out) {
     if (!scales.any()) return;
     const DType a = operands.view(kA).dtype, b = operands.view(kB).dtype;
-    const bool automatic = precision == Precision::automatic;
-    const bool fp8 = is_fp8(a) && is_fp8(b) && (automatic || is_fp8(precision));
-    const bool int8 = is_integer(a) && is_integer(b) && (automatic || precision == Precision::int8);
+    const bool int8 = is_int8_product(operands, precision);
     const char* const which = scales.a ? "scale_a" : scales.b ? "scale_b" : "scale_d";
-    if (!fp8 && !int8) {
+    if (!int8 && !is_fp8_product(operands, precision)) {
+        const bool is_default = precision == Precision::automatic;
+        const bool of_result = which == std::string_view("scale_d");
         throw InvalidArgument(std::string(which) + " is given, but a is " + name(a) + ", b is " +
                               name(b) + " and precision is " +
-                              (automatic ? "None (the default)" : name(precision)) +
-                              "; FP8 and int8 products have scales: multiply " +
-                              (scales.d ? "alpha and beta by it" : "alpha by it"));
+                              (is_default ? "None (the default)" : name(precision)) +
+                              "; only FP8 and int8 products take scales: multiply " +
+                              (of_result ? "alpha and beta by it" : "alpha by it"));
     }
     if (int8 && is_integer(out)) {
         throw InvalidArgument(std::string(which) +
@@ -85,20 +95,30 @@ void check_number_scales(const Operands& operands, const NumberScales& scales, P
     }
 }
 
-void check_dtype(const ArrayView& view, DType wanted, const char* operand) {
+// Arguments that give the product a result of this dtype; empty: none do. (int32 is the result of
+// int8 operands alone, and their default.)
+std::string asking_for(DType dtype, const char* operand, const Operands& operands,
+                       Precision precision) {
+    const bool int8 = is_int8_product(operands, precision);
+    const bool fp8 = is_fp8_product(operands, precision);
+    if (is_integer(dtype) || (is_fp8(dtype) && !fp8) || (dtype == DType::f64 && fp8)) return {};
+    std::string arguments = std::string("out_dtype=\"") + name(dtype) + "\"";
+    if (dtype != DType::f64) return arguments;
+    if (int8) return arguments + " with precision=\"fp64\"";
+    const bool is_out = operand == std::string_view("out");
+    return is_out ? arguments : arguments + " (with precision=\"fp64\" for sums of float64)";
+}
+
+void check_dtype(const ArrayView& view, DType wanted, const char* operand, const Operands& operands,
+                 Precision precision) {
     if (view.dtype == wanted) return;
     const bool is_out = operand == std::string_view("out");
     const std::string other = is_out ? std::string("an out of ") + name(wanted)
                                      : std::string(operand) + " converted to " + name(wanted);
-    std::string asked;
-    if (!is_integer(view.dtype)) {  // int32 is the result of int8 operands alone, and their default
-        asked = std::string(", or out_dtype=\"") + name(view.dtype) + "\"";
-        if (!is_out && view.dtype == DType::f64) {
-            asked += " (with precision=\"fp64\" for sums of float64)";
-        }
-    }
+    const std::string arguments = asking_for(view.dtype, operand, operands, precision);
     throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but the result is " +
-                     name(wanted) + "; pass " + other + asked);
+                     name(wanted) + "; pass " + other +
+                     (arguments.empty() ? "" : ", or " + arguments));
 }
 
 }  // namespace
@@ -110,8 +130,8 @@ NamedDTypes named_dtypes(const Modes& modes) {
         const std::optional<DType> known = dtype_named(wanted);
         if (known && is_fp8(*known)) return *known;
         throw DTypeError(std::string(what) + " is " + wanted +
-                         "; it must be float8_e4m3fn or float8_e5m2: it is for operands of FP8, "
-                         "leave it away for others");
+                         "; it must be float8_e4m3fn or float8_e5m2, for operands of FP8: leave it "
+                         "out for others");
     };
     if (!modes.a_dtype.is_none()) named[kA] = read(modes.a_dtype, "a_dtype");
     if (!modes.b_dtype.is_none()) named[kB] = read(modes.b_dtype, "b_dtype");
@@ -180,10 +200,10 @@ Statement state(const Operands& operands, const Modes& modes, const GemmScalars&
     }
     if (statement.has_c) {
         operand_out(operands.view(kC), shape, "c");
-        check_dtype(operands.view(kC), statement.out_dtype, "c");
+        check_dtype(operands.view(kC), statement.out_dtype, "c", operands, problem.precision);
     }
     if (operands.has(kOut)) {
-        check_dtype(operands.view(kOut), statement.out_dtype, "out");
+        check_dtype(operands.view(kOut), statement.out_dtype, "out", operands, problem.precision);
         check_out_layout(operands.view(kOut), shape);
         check_out_memory(operands, statement.has_c && scalars.beta != 0);
     }

@@ -30,8 +30,8 @@ void check_device_of(py::handle stream, const char* attribute, Device device) {
     const auto ordinal = py::cast<int>(stream.attr(attribute));
     if (ordinal < 0 || ordinal == device.ordinal) return;  // negative: CuPy's default streams
     throw DeviceError("stream belongs to cuda:" + std::to_string(ordinal) +
-                      ", but the operands are on " + text(device) +
-                      "; pass a stream of that device");
+                      ", but the product is computed on " + text(device) +
+                      (device.is_cpu() ? "; leave stream out" : "; pass a stream of that device"));
 }
 
 }  // namespace
@@ -56,7 +56,9 @@ StreamHandle stream_from_python(py::handle stream, Device device) {
     } else if (py::hasattr(stream, "__cuda_stream__")) {
         const py::object pair = stream.attr("__cuda_stream__")();
         if (!py::isinstance<py::tuple>(pair) || py::len(pair) != 2) {
-            throw InvalidArgument("stream: __cuda_stream__() returned no pair (version, handle)");
+            throw InvalidArgument("stream is a " + shown(py::type::of(stream)) +
+                                  ", whose __cuda_stream__() returned no pair; it must return "
+                                  "(version, handle)");
         }
         value = py::cast<py::tuple>(pair)[1];
     }

@@ -8,18 +8,23 @@
 namespace tcgemm {
 namespace {
 
-void check_scale(const GemmProblem& p, const Scale& scale, const char* operand) {
+void check_scale(const GemmProblem& p, const Scale& scale) {
     if (scale.kind == ScaleKind::none) return;
-    const std::string what = std::string("scale_") + operand;
+    const bool is_a = &scale == &p.scale_a;
+    const std::string what = is_a ? "scale_a" : "scale_b";
     const bool int8 = p.precision == Precision::int8;
     if (!int8 && !is_fp8(p.precision)) {
         throw InvalidArgument(what + " is given, but the product is of precision " +
                               name(p.precision) +
-                              "; FP8 and int8 operands have scales: multiply alpha by it");
+                              "; only FP8 and int8 products take scales: multiply " +
+                              (scale.kind == ScaleKind::tensor ? "alpha"
+                               : is_a                          ? "operand A"
+                                                               : "operand B") +
+                              " by it");
     }
     if (int8 && is_blockwise(scale.kind)) {
         throw InvalidArgument(what + " has the kind " + name(scale.kind) +
-                              ", which int8 products do not take; give one scale for the tensor, " +
+                              ", which int8 products do not take; give one scale for the matrix, " +
                               "or one for each row of A and column of B");
     }
 }
@@ -33,8 +38,8 @@ void canonicalise(Scale& scale) {
 }  // namespace
 
 Epilogue resolve_scales(GemmProblem& p) {
-    check_scale(p, p.scale_a, "a");
-    check_scale(p, p.scale_b, "b");
+    check_scale(p, p.scale_a);
+    check_scale(p, p.scale_b);
     const bool floats_of_int8 = p.precision == Precision::int8 && !is_integer(p.d.dtype);
     const bool takes_scales = is_fp8(p.precision) || floats_of_int8;
     const bool any_scale =
@@ -45,9 +50,9 @@ Epilogue resolve_scales(GemmProblem& p) {
                 "scales are given, but D is int32, which is exact and unscaled; "
                 "name float16, bfloat16 or float32 as D's dtype (out_dtype in Python)");
         }
-        throw InvalidArgument(std::string("scale_d is given, but the product is of precision ") +
-                              name(p.precision) +
-                              "; FP8 and int8 products have it: multiply alpha and beta by it");
+        throw InvalidArgument(
+            std::string("scale_d is given, but the product is of precision ") + name(p.precision) +
+            "; only FP8 and int8 products take it: multiply alpha and beta by it");
     }
     if (p.overflow != Overflow::saturate && !is_fp8(p.d.dtype)) {
         throw InvalidArgument(std::string("overflow ") + name(p.overflow) +
