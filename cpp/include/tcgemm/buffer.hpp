@@ -9,9 +9,10 @@
 
 namespace tcgemm {
 
-// Device memory, allocated and freed in the order of a stream, from the library's own pool of that
-// device. Throws OutOfMemory with the byte count, DeviceError for a device that is not there and
-// for the CPU. Address aligned to 256 bytes.
+// Device memory from the library's own pool of that device, allocated and freed in the order of a
+// stream, which must outlive the buffer. Its address is aligned to 256 bytes, or null for 0 bytes.
+// Throws OutOfMemory with the number of bytes, DeviceError for the CPU and for a device that does
+// not exist, CudaError.
 class TCGEMM_API DeviceBuffer {
    public:
     DeviceBuffer() noexcept = default;
@@ -21,7 +22,7 @@ class TCGEMM_API DeviceBuffer {
     DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
     void* data() const noexcept { return data_; }
     std::size_t bytes() const noexcept { return bytes_; }
-    Device device() const noexcept { return device_; }  // the CPU where it was made without one
+    Device device() const noexcept { return device_; }  // the CPU if made by default
     StreamView stream() const noexcept { return stream_; }
 
    private:
@@ -31,11 +32,12 @@ class TCGEMM_API DeviceBuffer {
     StreamView stream_;
 };
 
-// Copies in the order of `stream` (null: the current device's default stream); each side is host or
-// device memory. Throws CudaError.
+// Copies `bytes` bytes in the order of `stream` (null: the current device's legacy default stream).
+// Either side may be host or device memory; both must stay valid until the copy is done. Throws
+// CudaError.
 TCGEMM_API void copy_async(void* to, const void* from, std::size_t bytes, StreamView stream);
-// Returns the pool's unused memory of `device` to the driver. Throws DeviceError as DeviceBuffer
-// does, CudaError.
+// Returns the unused memory of the pool of `device` to the driver. Throws DeviceError as
+// DeviceBuffer does, and CudaError.
 TCGEMM_API void release_unused_memory(Device device);
 
 }  // namespace tcgemm

@@ -1,4 +1,4 @@
-// Where a product is computed, and what is known of that place.
+// Devices that compute products, and their properties. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tcgemm {
 struct Device {
     int ordinal = -1;
     static constexpr Device cpu() { return {-1}; }
-    // A negative ordinal is not the CPU either: such a device does not exist.
+    // A negative ordinal does not mean the CPU, but a device that does not exist.
     static constexpr Device cuda(int ordinal) {
         return {ordinal < 0 ? std::numeric_limits<int>::max() : ordinal};
     }
@@ -30,30 +30,32 @@ struct DeviceProperties {
     std::int64_t shared_memory_per_block = 0;  // bytes, the opt-in limit
     std::int64_t l2_bytes = 0;
     std::int64_t total_memory = 0;  // bytes
-    int clock_khz = 0;
-    int memory_gb_per_s = 0;  // that memory can deliver; 0: not known
+    int clock_khz = 0;              // boost
+    int memory_gb_per_s = 0;        // peak bandwidth of the memory, GB/s; 0: not known
     constexpr int cc() const { return 10 * cc_major + cc_minor; }
 };
 
-// CUDA devices that can be used; 0 without a driver, without a GPU or in a host-only build.
+// Number of usable CUDA devices; 0 without a driver, without a GPU or in a host-only build.
 TCGEMM_API int cuda_device_count() noexcept;
-// Empty where devices are found; otherwise why there is none ("no NVIDIA driver", ...).
+// Why there is no CUDA device ("no NVIDIA driver is installed", ...); empty if there is one.
 TCGEMM_API std::string cuda_unavailable_reason();
-// The same, but empty too where there is no GPU to expect: without a driver, a visible device or
-// GPU code in this build.
+// The same, but also empty if no GPU is to be expected: without a driver, without a visible device
+// and in a host-only build.
 TCGEMM_API std::string cuda_failure();
-// Throws DeviceError for a device that is not there. Read once per device and kept.
+// Read once for each device; the reference stays valid. Throws DeviceError for a device that does
+// not exist, CudaError.
 TCGEMM_API const DeviceProperties& properties(Device device);
 
-// Whether this build has code that runs on a CUDA device of that kind. Throws as properties() does.
+// Whether this build has kernels that run on the device. Throws as properties() does.
 TCGEMM_API bool has_kernels(Device device);
-// The CUDA device whose memory an address is of. Throws DeviceError where it is of none.
+// The CUDA device in whose memory an address is. Throws DeviceError if there is none, CudaError.
 TCGEMM_API Device device_holding(const void* address);
 
-// Makes `device` the calling thread's current CUDA device, and restores the former one.
+// Makes `device` the calling thread's current CUDA device, and restores the former one when it is
+// destroyed, which must be on the same thread. Throws as properties() does.
 class TCGEMM_API DeviceGuard {
    public:
-    explicit DeviceGuard(Device device);  // a CPU device changes nothing
+    explicit DeviceGuard(Device device);  // the CPU changes nothing
     ~DeviceGuard();
     DeviceGuard(const DeviceGuard&) = delete;
     DeviceGuard& operator=(const DeviceGuard&) = delete;

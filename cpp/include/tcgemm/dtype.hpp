@@ -44,9 +44,9 @@ constexpr bool is_integer(DType dtype) { return info(dtype).dlpack_code == 0; }
 constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
 // What the elements of A and B are rounded to (to nearest even) before they are multiplied.
-// `automatic` keeps what the operands hold: the widest of their dtypes. fp8: each of the operands
-// keeps its own FP8 format. fp32 takes whichever kernel gives FP32-grade sums, fp32_simt only one
-// that multiplies in FP32 itself.
+// `automatic`: the format that holds the values of both operands. fp8: each operand keeps its own
+// FP8 format. fp32: by any kernel with FP32-grade sums; fp32_simt: only by one that multiplies in
+// FP32 itself, on CUDA cores.
 #define TCGEMM_PRECISIONS(ROW) \
     ROW(automatic)             \
     ROW(fp16)                  \
@@ -60,11 +60,12 @@ constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DTy
     ROW(fp8)                   \
     ROW(fp32_simt)
 
-// What the products are summed in. `automatic`: promoted for FP8; FP32 for fp16, bf16, tf32 and
-// fp32; FP64 for fp64; INT32 for int8. `promoted` adds FP32 sums of at most kPromotedK products to
-// a second FP32 accumulator, rounding to nearest: on tensor cores, which truncate, the error then
-// hardly grows with K. `fast` is for FP8 alone: the accumulator of the tensor cores as it is, which
-// keeps fewer bits than FP32.
+// What the products are summed in. `automatic`: promoted for FP8; FP32 for fp16, bf16, tf32, fp32
+// and fp32_simt; FP64 for fp64; INT32 for int8. `fp16`, for precision fp16 only, allows FP16 sums
+// where they are faster. `promoted` adds FP32 sums of at most kPromotedK products to a second FP32
+// accumulator, rounding to nearest: on tensor cores, which truncate, the error then hardly grows
+// with K. `fast` is for FP8 alone: the accumulator of the tensor cores as it is, which keeps fewer
+// bits than FP32.
 #define TCGEMM_ACCUMULATES(ROW) \
     ROW(automatic)              \
     ROW(fp16)                   \
@@ -75,10 +76,10 @@ constexpr bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DTy
     ROW(fast)
 inline constexpr int kPromotedK = 128;
 
-// run_to_run: same build, device model and problem give the same bits, on any stream or thread.
-// batch_invariant: besides, a row of D is a function of the values in that row of A and C and in B,
-// of alpha, beta, N, K, dtypes and precision. It does not depend on M, on the batch, on its place
-// in either, or on how operands lie in memory. (Which NaN a NaN is may differ.)
+// run_to_run: the same build, device model and problem give the same bits, on any stream or thread.
+// batch_invariant: in addition, a row of D is a function of the values in that row of A and C and
+// in B, of alpha, beta, N, K, dtypes and precision. It does not depend on M, on the batch, on its
+// place in either, or on how operands lie in memory. (The bits of a NaN may differ.)
 #define TCGEMM_DETERMINISMS(ROW) \
     ROW(run_to_run)              \
     ROW(batch_invariant)

@@ -1,4 +1,4 @@
-// The environment variables that a product on the CPU asks for when it runs.
+// The environment variables that a product on the CPU reads when it runs.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,10 @@ namespace tcgemm {
 
 enum class RunVariable;
 
-// While it lives, products that its thread runs on the CPU take TCGEMM_NUM_THREADS and
-// TCGEMM_HOST_ISA to be what they were when it was made. Without one they call getenv(), which must
-// not run while another thread changes the environment, whichever variable: setenv() may move it.
+// While an object of this class lives, products that its thread runs on the CPU use the values that
+// TCGEMM_NUM_THREADS and TCGEMM_HOST_ISA had when it was made. Without one they call getenv(),
+// which must not run while another thread changes any environment variable, as setenv() may move
+// them all. Objects may be nested; destroy each on its thread, in reverse order.
 class TCGEMM_API HeldEnvironment {
    public:
     HeldEnvironment();

@@ -8,15 +8,15 @@
 namespace tcgemm {
 
 // linear: D = alpha * acc + beta * C, computed at accumulator precision, rounded once to D's dtype.
-// scaled: D = scale_d * (alpha * scale_a * scale_b * acc + beta * C), in FP32. It is what a product
-// takes that has scales, or whose D is FP8, or which is INT8 with a D of floating point.
+// scaled: D = scale_d * (alpha * scale_a * scale_b * acc + beta * C), in FP32. It is that of
+// products with scales, of those with a D of FP8, and of INT8 products with a floating-point D.
 #define TCGEMM_EPILOGUES(ROW) \
     ROW(linear)               \
     ROW(scaled)
 
 // Which elements of A or B share a scale, a float32 number that they are multiplied by: all
 // (tensor), each row of A or column of B (vector), 128 k of a row or column (block_1x128), or 128 k
-// of 128 rows or columns (block_128x128). Those of blocks act on the sum of their 128 k.
+// of 128 rows or columns (block_128x128). Scales of blocks multiply the sum over their 128 k.
 #define TCGEMM_SCALE_KINDS(ROW) \
     ROW(none)                   \
     ROW(tensor)                 \
@@ -25,8 +25,8 @@ namespace tcgemm {
     ROW(block_128x128)
 inline constexpr int kScaleBlock = 128;
 
-// What becomes of values beyond the largest of an FP8 format (448, 57344): that largest number, or
-// NaN (float8_e4m3fn) or Inf (float8_e5m2).
+// What values of D beyond the range of its FP8 format become: its largest number (448 for
+// float8_e4m3fn, 57344 for float8_e5m2), or NaN (float8_e4m3fn) and Inf (float8_e5m2).
 #define TCGEMM_OVERFLOWS(ROW) \
     ROW(saturate)             \
     ROW(nan)

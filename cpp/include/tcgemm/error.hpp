@@ -1,6 +1,6 @@
 // Exceptions. Every class derives from tcgemm::Error (code and message) and from the std:: class
-// that a caller would catch anyway. No exception crosses the C ABI (tcgemm.h): there the code is
-// returned.
+// that a caller would expect. Errors about arguments are thrown before anything is launched: D is
+// untouched. No exception crosses the C interface (tcgemm.h), which returns the code.
 #pragma once
 
 #include <new>
@@ -15,15 +15,15 @@ namespace tcgemm {
 // The values are those of tcgemm_status in tcgemm.h; they never change their meaning.
 enum class ErrorCode : int {
     ok = 0,
-    invalid_argument = 1,  // a value that no call accepts
-    invalid_shape = 2,     // sizes that do not fit each other, or overflow int64
+    invalid_argument = 1,  // a wrong value, or values that do not go together
+    invalid_shape = 2,     // sizes that are negative, do not fit each other or overflow int64
     invalid_dtype = 3,     // an element type, or a mix of them, that is not accepted
-    invalid_layout = 4,    // strides, alignment, overlap or write access
-    unsupported = 5,       // well formed, but this version of the library does not have it
-    no_kernel = 6,         // no kernel accepts the problem on this device, or a forced one refuses
+    invalid_layout = 4,    // strides, alignment, overlap, a null pointer or no write access
+    unsupported = 5,       // well formed, but not in this version of the library or on this device
+    no_kernel = 6,         // no kernel takes the problem on this device, or a forced one refuses
     device = 7,            // no such device, no driver, operands on different devices
     out_of_memory = 8,
-    cuda = 9,  // the CUDA runtime reported an error
+    cuda = 9,  // the CUDA runtime or driver reported an error
     internal = 10,
 };
 

@@ -16,12 +16,15 @@ struct MmaInstruction {
     int k;
 };
 
-// Those that the device has and this build has code for. Empty for the CPU.
+// Those that the device has and this build has code for; none on the CPU. Throws DeviceError for a
+// device that does not exist.
 TCGEMM_API std::vector<MmaInstruction> mma_instructions(Device device);
 
-// Runs `count` independent cases: d[j] = c[j] + sum over i of a[j * k + i] * b[j * k + i]. Elements
-// are rounded to the precision, but to tf32: those go to the instruction as they are. Host memory;
-// waits. Throws UnsupportedError for an instruction that the device does not have, CudaError.
+// Runs `count` independent cases: d[j] = c[j] + sum over i < k of a[j * k + i] * b[j * k + i]. All
+// four are in host memory, a and b of count * k elements, c and d of count; d is written when the
+// call returns. Elements are rounded to the precision, except to tf32, which the instruction does
+// itself. Throws UnsupportedError for an instruction that the device does not have, OutOfMemory,
+// CudaError.
 TCGEMM_API void run_mma(const MmaInstruction& instruction, Device device, int count, const float* a,
                         const float* b, const float* c, float* d);
 

@@ -12,7 +12,7 @@ namespace tcgemm {
 inline constexpr int kMaxBatchDims = 8;
 using BatchDims = std::array<std::int64_t, kMaxBatchDims>;
 
-// How one operand lies in memory. Element (i, j) of batch (p, q, ..) is at
+// How an operand lies in memory. Element (i, j) of batch (p, q, ..) is at
 //   data[p * batch_stride[0] + q * batch_stride[1] + .. + i * row_stride + j * col_stride].
 // Strides count elements and may be negative; 0 repeats an element (not allowed for D).
 struct Operand {
@@ -20,7 +20,8 @@ struct Operand {
     std::int64_t row_stride = 0;
     std::int64_t col_stride = 0;
     BatchDims batch_stride{};
-    // Bytes: a power of two, at most 16, that divides the address of element (0, 0) of every run.
+    // Bytes: 1, 2, 4, 8 or 16, at least the size of an element. The address of element (0, 0) must
+    // be a multiple of it in every run.
     int alignment = 16;
 
     static constexpr Operand row_major(DType dtype, std::int64_t leading_dimension) {
@@ -42,7 +43,7 @@ struct Scale {
     BatchDims batch_stride{};
 };
 
-// A plain description without pointers: two products with equal problems share a Plan.
+// A plain description without pointers: products with equal problems can share a Plan.
 struct GemmProblem {
     std::int64_t m = 0;  // rows of A, C and D
     std::int64_t n = 0;  // columns of B, C and D
@@ -50,15 +51,15 @@ struct GemmProblem {
     int batch_rank = 0;  // 0: one product
     BatchDims batch_shape{};
     Operand a, b, d;
-    // Same dtype as D, also where beta = 0 and it is not read: without a C, D's. One number for
-    // each column (a bias of N numbers, with beta = 1) is a C with row_stride 0, one for each row a
-    // C with col_stride 0.
+    // Has the dtype of D, also if beta = 0 and it is not read: without a C, describe it as D. A
+    // bias of N numbers, one for each column, is a C with row_stride 0 (and beta = 1); one for each
+    // row a C with col_stride 0.
     Operand c;
     Precision precision = Precision::automatic;
     Accumulate accumulate = Accumulate::automatic;
     Determinism determinism = Determinism::run_to_run;
     Scale scale_a, scale_b;  // of FP8 and INT8 operands; blocks go with FP8 only
-    bool scale_d = false;    // whether the result is multiplied by a float32 number in memory
+    bool scale_d = false;    // whether D is multiplied by a float32 number in memory
     Overflow overflow = Overflow::saturate;  // of a D in FP8
 };
 

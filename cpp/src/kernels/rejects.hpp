@@ -75,7 +75,8 @@ inline std::string rejects_long_k(const ValidProblem& problem, std::int64_t most
 
 // What a kernel says of a batch-invariant problem that it is chosen for by its cost.
 inline std::string competes_in_other_bits() {
-    return "competes with kernels that have other bits; with determinism batch_invariant none may";
+    return "is chosen by cost among kernels that give other bits, which determinism "
+           "batch_invariant rules out";
 }
 
 // What a kernel says that multiplies others than the problem has.
@@ -102,8 +103,8 @@ inline std::string rejects_halves_mode(const ValidProblem& problem,
         return multiplies_others(problem, "float32", "float32 in halves");
     }
     if (problem.batch_invariant()) {
-        return "leaves a product whose operands do not fit halves to CUDA cores, and all rows "
-               "of A decide on that; with determinism batch_invariant none may";
+        return "leaves a product to CUDA cores if any row of A does not fit halves, so that a row "
+               "depends on others, which determinism batch_invariant rules out";
     }
     const bool is_promoted = problem->accumulate == Accumulate::promoted;
     return rejects_mode(problem, device, DType::f32,

@@ -98,7 +98,7 @@ constexpr KernelInfo competing(KernelInfo info) {
 template <class Policy>
 std::string rejects_few_rows(const ValidProblem& problem, const DeviceProperties& device) {
     if (problem.batch_invariant()) {
-        return "splits K by the number of tiles; with determinism batch_invariant none may";
+        return "splits K by the number of tiles, which determinism batch_invariant rules out";
     }
     std::string reason = rejects_numbers<typename Policy::Numbers>(problem, device);
     if (reason.empty()) reason = rejects_k_blocks(problem, 1, 2 * Policy::kBlockK);

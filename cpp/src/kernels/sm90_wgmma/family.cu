@@ -46,8 +46,8 @@ std::string rejects(const ValidProblem& problem, const DeviceProperties& device)
         Row::halves ? rejects_halves_mode(problem, device) : rejects_elements<Row>(problem, device);
     if (!reason.empty()) return reason;
     if (Row::stage_blocks > 1 && invariant_splits(row_info<Row>(), problem) > 1) {
-        return "deals out K to its parts in other pieces than the rest; with determinism "
-               "batch_invariant M must not choose among them";
+        return "splits K at other places than the kernels for other M, which determinism "
+               "batch_invariant rules out";
     }
     constexpr std::int64_t kMaxExtent = 0x7fffffff - 1024;  // coordinates have 32 bits
     const std::int64_t k = problem->k < kMaxExtent ? row_info<Row>().k(problem->k) : problem->k;
