@@ -275,7 +275,7 @@ TEST(many_threads_share_the_cache) {
 TEST(a_device_that_is_not_there_is_named) {
     CHECK_THROWS(DeviceError, Plan(loose(2, 2, 2), Device::cuda(63)), "cuda:63 does not exist");
     CHECK_THROWS(DeviceError, properties(Device::cuda(-3)),
-                 "cuda:2147483647, which negative ordinals become, does not exist");
+                 "cuda:2147483647, which stands for a negative ordinal, does not exist");
 }
 
 TEST(owners_are_moved_not_copied) {
@@ -314,7 +314,7 @@ TEST(owners_name_a_device_that_is_not_there) {
         CHECK_THROWS(DeviceError, release_unused_memory(device), words);
     };
     refuse(Device::cpu(), "device is the CPU");
-    refuse(Device::cuda(-1), "negative ordinals become, does not exist");
+    refuse(Device::cuda(-1), "which stands for a negative ordinal, does not exist");
     refuse(Device::cuda(64), "device cuda:64 does not exist");
     refuse(Device::cuda(1 << 20), "device cuda:1048576 does not exist");
     CHECK(DeviceBuffer().device().is_cpu());

@@ -37,9 +37,10 @@ Device device_of(DLDevice device, const char* operand) {
             }
             return Device::cuda(device.device_id);
         default:
-            throw DeviceError(std::string(operand) + " is on a device of DLPack type " +
-                              std::to_string(static_cast<int>(device.device_type)) +
-                              "; tcgemm computes on the CPU (1) and on CUDA devices (2)");
+            throw DeviceError(
+                std::string(operand) + " is on a device of DLPack type " +
+                std::to_string(static_cast<int>(device.device_type)) +
+                "; tcgemm computes on the CPU (1) and on CUDA devices (2): move it there");
     }
 }
 
@@ -395,7 +396,7 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
     };
     if (!get("mask").is_none()) {
         throw DTypeError(std::string(operand) +
-                         " has a mask, which would be ignored; pass it filled");
+                         " has a mask, which would be ignored; pass an array without one");
     }
     ImportedArray imported;
     ArrayView& view = imported.view;
@@ -459,7 +460,8 @@ Device locate(py::handle array, const TypeInfo& type, const char* operand) {
             return address == 0 ? Device::cuda(0)
                                 : device_holding(reinterpret_cast<const void*>(address));
         } catch (const DeviceError& error) {
-            throw DeviceError(std::string(operand) + " (" + type.name + "): " + error.what());
+            throw DeviceError(std::string(operand) + " (" + type.name + "): " + error.what() +
+                              "; pass an array in GPU memory");
         }
     }
     py::object answer;

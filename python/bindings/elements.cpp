@@ -124,7 +124,7 @@ void settle_dtype(ArrayView& view, std::optional<DType> named, const TypeInfo& t
         if (!named || *named == view.dtype) return;
         throw DTypeError(std::string(operand) + " is " + name(view.dtype) + ", but " +
                          dtype_argument(operand) + " is " + name(*named) +
-                         "; leave that away, or pass the bytes of such an array as uint8");
+                         "; leave it out, or pass the bytes of such an array as uint8");
     }
     if (!named) {
         if (is_scale(operand)) refuse_dtype("uint8", type, operand);

@@ -76,9 +76,10 @@ py::object new_exchange_array(const DLPackExchangeAPI& api, DType dtype, int ndi
 void warn_of_cuda() {
     const std::string failure = cuda_failure();
     if (failure.empty()) return;
-    const std::string text = "CUDA does not start: " + failure +
-                             "; host arrays are multiplied on the CPU. TCGEMM_DEVICE=cpu says that "
-                             "this is meant";
+    const std::string text =
+        "CUDA does not start: " + failure +
+        "; host arrays are multiplied on the CPU. Set TCGEMM_DEVICE=cpu if that "
+        "is what you want";
     if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 2) != 0) throw py::error_already_set();
 }
 
@@ -149,8 +150,7 @@ Operands::Operands(const Arrays& arrays, py::handle stream, const NamedDTypes& n
         }
     }
     if (has(kOut) && types_[kOut]->framework == Framework::jax) {
-        throw DTypeError(
-            "out is a JAX array, which is immutable; leave out= away and use the result");
+        throw DTypeError("out is a JAX array, which is immutable; leave it out and use the result");
     }
     choose_compute_device(planned);
     guard_.emplace(compute_);
@@ -311,7 +311,8 @@ void Operands::make_out(DType dtype, int ndim, const Dims& shape) {
         arrays_[kOut] = new_exchange_array(*type.exchange, dtype, ndim, shape, memory_);
     } else {
         throw InvalidArgument("a is a " + type.name +
-                              ", and tcgemm does not know how to make another one; pass out=");
+                              ", and tcgemm does not know how to make another one for the result; "
+                              "pass out=");
     }
     types_[kOut] = type_info(arrays_[kOut], "out");
     TypeInfo& made = *types_[kOut];

@@ -43,7 +43,8 @@ Floats run(const std::string& wanted, int ordinal, const Floats& a, const Floats
                 d.mutable_data());
         return d;
     }
-    throw UnsupportedError("instruction " + wanted + " is none of this GPU's");
+    throw UnsupportedError("instruction " + wanted +
+                           " does not exist on this GPU; mma_instructions() lists those that do");
 }
 
 }  // namespace

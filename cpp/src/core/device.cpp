@@ -58,10 +58,13 @@ const DeviceProperties& properties(Device device) {
     const int count = runtime::device_count(&reason);
     if (device.ordinal >= count || device.ordinal >= runtime::kMaxDevices) {
         const bool may_be_negative = device == Device::cuda(-1);
-        throw DeviceError(
-            "device cuda:" + std::to_string(device.ordinal) +
-            (may_be_negative ? ", which negative ordinals become," : "") + " does not exist: " +
-            (count == 0 ? reason : "CUDA devices are numbered 0 to " + std::to_string(count - 1)));
+        throw DeviceError("device cuda:" + std::to_string(device.ordinal) +
+                          (may_be_negative ? ", which stands for a negative ordinal," : "") +
+                          " does not exist: " +
+                          (count == 0 ? reason
+                           : count == 1
+                               ? "the only CUDA device is cuda:0"
+                               : "CUDA devices are cuda:0 to cuda:" + std::to_string(count - 1)));
     }
     const std::lock_guard<std::mutex> lock(mutex);
     auto& slot = known[device.ordinal];
@@ -74,7 +77,7 @@ const DeviceProperties& properties(Device device) {
 Device runtime::usable_gpu(Device device) {
     if (device.is_cpu()) {
         throw DeviceError(
-            "device is the CPU, which has no CUDA streams, events and memory; name a GPU, such as "
+            "device is the CPU, which has no CUDA streams, events or memory; name a GPU, such as "
             "cuda:0");
     }
     properties(device);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 
 #include "core/l2.hpp"
@@ -195,7 +196,7 @@ int device_count(std::string* reason, bool* fails) noexcept {
         *reason = no_driver   ? "no NVIDIA driver is installed"
                   : no_device ? "no CUDA device is visible (CUDA_VISIBLE_DEVICES?)"
                   : status == cudaErrorInsufficientDriver
-                      ? "the NVIDIA driver is too old for this build"
+                      ? "the NVIDIA driver is too old for the CUDA version of this build; update it"
                       : describe(status);
         if (status == cudaErrorInitializationError) {
             *reason += " (as in a child that was forked by a process which had used CUDA)";
@@ -238,7 +239,10 @@ int device_of_address(const void* address) {
     const CUresult result =
         get(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, reinterpret_cast<CUdeviceptr>(address));
     if (result == CUDA_ERROR_INVALID_VALUE) {
-        throw DeviceError("its address is in the memory of no CUDA device");
+        char text[32];
+        std::snprintf(text, sizeof text, "%p", address);
+        throw DeviceError("address " + std::string(text) +
+                          " is not in the memory of a CUDA device");
     }
     check_driver(result, "cuPointerGetAttribute");
     return device;

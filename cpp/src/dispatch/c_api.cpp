@@ -54,10 +54,11 @@ tcgemm_status guarded(const Call& call) noexcept {
 }
 
 template <class T>
-const T& required(const T* pointer, const char* what) {
-    if (pointer == nullptr) throw InvalidArgument(std::string(what) + " is NULL");
+const T& required(const T* pointer, const char* what, const char* fix) {
+    if (pointer == nullptr) throw InvalidArgument(std::string(what) + " is NULL; " + fix);
     return *pointer;
 }
+constexpr const char* kProblemFix = "give the address of a tcgemm_problem";
 
 // C may put any int into an enum: one that uint8_t does not hold must not wrap into a valid value.
 template <class Enum, class RawEnum>
@@ -68,7 +69,7 @@ Enum to_enum(const RawEnum& raw, const char* what, const char* operand = "") {
     if (value < 0 || value > 255) {
         throw InvalidArgument(std::string(what) + operand + " has the value " +
                               std::to_string(value) +
-                              "; take one of the enum's constants (tcgemm.h)");
+                              "; it must be one of the enum's constants in tcgemm.h");
     }
     return static_cast<Enum>(value);
 }
@@ -127,7 +128,7 @@ GemmPointers to_pointers(const tcgemm_pointers* raw) {
     if (raw == nullptr) {
         throw InvalidArgument(
             "pointers is NULL; give the address of a tcgemm_pointers, with NULL for each operand "
-            "that there is not");
+            "that is not used");
     }
     return {raw->a, raw->b, raw->c, raw->d, raw->scale_a, raw->scale_b, raw->scale_d};
 }
@@ -178,8 +179,9 @@ tcgemm_status tcgemm_release_unused_memory(int device) {
 
 tcgemm_status tcgemm_plan_create(const tcgemm_problem* problem, int device, tcgemm_plan** plan) {
     return guarded([&] {
-        required(plan, "plan");
-        *plan = new tcgemm_plan{Plan(to_problem(required(problem, "problem")), to_device(device))};
+        required(plan, "plan", "give the address of a tcgemm_plan*");
+        *plan = new tcgemm_plan{
+            Plan(to_problem(required(problem, "problem", kProblemFix)), to_device(device))};
     });
 }
 
@@ -197,7 +199,7 @@ tcgemm_status tcgemm_plan_run(const tcgemm_plan* plan, const tcgemm_pointers* po
                               double alpha, double beta, void* stream, void* workspace,
                               size_t workspace_bytes) {
     return guarded([&] {
-        const Plan& p = required(plan, "plan").plan;
+        const Plan& p = required(plan, "plan", "make one with tcgemm_plan_create()").plan;
         const GemmPointers at = to_pointers(pointers);
         if (workspace == nullptr && workspace_bytes == 0) {
             p.run(at, {alpha, beta}, to_stream(stream));
@@ -211,8 +213,8 @@ tcgemm_status tcgemm_gemm(const tcgemm_problem* problem, int device,
                           const tcgemm_pointers* pointers, double alpha, double beta,
                           void* stream) {
     return guarded([&] {
-        gemm(to_problem(required(problem, "problem")), to_device(device), to_pointers(pointers),
-             {alpha, beta}, to_stream(stream));
+        gemm(to_problem(required(problem, "problem", kProblemFix)), to_device(device),
+             to_pointers(pointers), {alpha, beta}, to_stream(stream));
     });
 }
 

@@ -199,12 +199,14 @@ void check_names(const Forced& forced) {
     }
     if (!family_known) {
         throw InvalidArgument("TCGEMM_FORCE_FAMILY is \"" + forced.family +
-                              "\", which is none of this build's families: " + families);
+                              "\"; it must be one of this build's families, " + families +
+                              ": unset it for the best one");
     }
     if (!kernel_known) {
-        throw InvalidArgument("TCGEMM_FORCE_KERNEL is \"" + forced.kernel +
-                              "\", which is none of this build's kernels; tcgemm.kernels() and "
-                              "`python -m tcgemm info` list them");
+        throw InvalidArgument(
+            "TCGEMM_FORCE_KERNEL is \"" + forced.kernel +
+            "\"; it must be one of this build's kernels, which tcgemm.kernels() and "
+            "`python -m tcgemm info` list: unset it for the best one");
     }
 }
 

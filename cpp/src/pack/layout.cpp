@@ -20,9 +20,9 @@ std::int64_t product(std::int64_t left, std::int64_t right) {
     std::int64_t result = 0;
     if (__builtin_mul_overflow(left, right, &result)) {
         throw ShapeError(
-            "an operand has to be packed (converted or copied into another layout), "
-            "and its packed form takes more bytes than int64 can count; give it in "
-            "the compute dtype, without broadcast rows or columns");
+            "an operand has to be packed (converted or copied into another layout), which takes "
+            "more bytes than int64 can count; give it in the dtype that the precision computes in, "
+            "without broadcast rows or columns");
     }
     return result;
 }

@@ -55,9 +55,9 @@ void run_mma(const MmaInstruction& instruction, Device device, int count, const 
         if (same && has(row, properties(device))) found = &row;
     }
     if (found == nullptr) {
-        throw UnsupportedError(std::string("instruction ") + instruction.name + " is none of " +
-                               properties(device).name +
-                               "'s; mma_instructions() lists those that it has");
+        throw UnsupportedError(std::string("instruction ") + instruction.name +
+                               " does not exist on " + properties(device).name +
+                               "; mma_instructions() lists those that do");
     }
     if (count <= 0) return;
     const DeviceGuard guard(device);

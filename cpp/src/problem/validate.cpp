@@ -77,9 +77,10 @@ DType promote(DType a, DType b) {
     if (is_fp8(a) || is_fp8(b)) {
         const DType other = is_fp8(a) ? b : a;
         if (other == DType::f16) return other;
-        throw DTypeError(std::string("operands A (") + name(a) + ") and B (" + name(b) +
-                         ") mix FP8 with " + name(other) +
-                         "; FP8 goes with FP8 and float16: cast one of them");
+        throw DTypeError(
+            std::string("operands A (") + name(a) + ") and B (" + name(b) + ") mix FP8 with " +
+            name(other) +
+            "; FP8 goes with FP8 and float16: cast one of them, or name precision fp16");
     }
     if (a == DType::f64 || b == DType::f64) return DType::f64;
     return DType::f32;  // of two different ones among float16, bfloat16 and float32

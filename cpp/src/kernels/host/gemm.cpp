@@ -302,9 +302,9 @@ const InstructionSet& chosen_instruction_set() {
         if (std::string(wanted) == set->name) return *set;
         names += std::string(names.empty() ? "" : ", ") + set->name;
     }
-    throw InvalidArgument("TCGEMM_HOST_ISA=\"" + std::string(wanted) +
-                          "\": one of those that this build has on this CPU is required (" + names +
-                          "); unset it for the fastest");
+    throw InvalidArgument("TCGEMM_HOST_ISA is \"" + std::string(wanted) + "\"; it must be one of " +
+                          names +
+                          ", which this build has and this CPU runs: unset it for the fastest");
 }
 
 void check_run_variables() {

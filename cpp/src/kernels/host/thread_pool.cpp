@@ -71,9 +71,10 @@ int usable_threads(int most) {
     const char* const end = text + std::strlen(text);
     const auto [behind, error] = std::from_chars(text, end, count);
     if (error != std::errc() || behind != end || count < 1 || count > kMaxThreads) {
-        throw InvalidArgument("TCGEMM_NUM_THREADS=\"" + std::string(text) +
-                              "\": a whole number from 1 to " + std::to_string(kMaxThreads) +
-                              " is required; unset it to use every CPU of the process");
+        throw InvalidArgument("TCGEMM_NUM_THREADS is \"" + std::string(text) +
+                              "\"; it must be a whole number from 1 to " +
+                              std::to_string(kMaxThreads) +
+                              ": unset it to use every CPU of the process");
     }
     return std::min(count, most);
 }
