@@ -20,6 +20,7 @@ struct Outer {
     static constexpr int kRows = kWarps * kThreadRows, kCols = 32 * kGroups;
     static constexpr int kThreads = 32 * kWarps, kBlocksPerSm = 2;
     static constexpr int kBlockK = 32;  // the most; all of it is in shared memory at once
+    static constexpr int kRoundK = 16;  // that are loaded together
     static constexpr int kVector = 16 / sizeof(Acc);  // values of k of A that are read together
     static constexpr const char* name = "simt outer_kernel";  // in errors
     static constexpr TileConfig tile{kRows, kCols, kBlockK, kThreadRows, kCols, kThreads};
