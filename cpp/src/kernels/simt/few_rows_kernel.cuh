@@ -55,6 +55,43 @@ union FewRowsShared {
     __device__ FewRowsShared() {}
 };
 
+// Columns of A on their way to shared memory, kBlockK of them at a time: each thread has one. What
+// does not exist is zero.
+template <class Policy>
+class ColumnsOfA {
+    using Element = typename Policy::Element;
+    using Its = Loaded<typename Policy::Numbers>;
+
+   public:
+    template <class Place>
+    __device__ ColumnsOfA(const GemmArgs& args, const Place& place, std::int64_t k0)
+        : a_(args.a),
+          data_(static_cast<const Element*>(a_.data) +
+                batch_offset(args.batch, a_.batch_stride, place.batch) + place.m * a_.row_stride +
+                (k0 + threadIdx.x) * a_.col_stride),
+          rows_(place.rows) {}
+
+    // That of the next block, which `k_left` values of k are left from.
+    __device__ __forceinline__ void load(int k_left) {
+#pragma unroll
+        for (int r = 0; r < Policy::kRows; ++r) {
+            const bool inside = r < rows_ && static_cast<int>(threadIdx.x) < k_left;
+            column_[r] = 0;
+            if (inside) column_[r] = Its::from(data_ + r * a_.row_stride);
+        }
+        data_ += Policy::kBlockK * a_.col_stride;
+    }
+    __device__ __forceinline__ void store(StagedA<Policy>& staged) const {
+        staged.put(threadIdx.x, column_);
+    }
+
+   private:
+    const MatrixView& a_;
+    const Element* data_;
+    int rows_;
+    typename Its::Raw column_[Policy::kRows];
+};
+
 // The elements of B that a thread multiplies, set after set. What does not exist is zero.
 template <class Policy, Major kMajor>
 class SetsOfB {
@@ -66,12 +103,17 @@ class SetsOfB {
    public:
     using Set = typename Its::Raw[My::kSteps][My::kCols];
 
-    // `data`: B's first element of the block; `cols` x `k` of it exist.
-    __device__ SetsOfB(const Element* data, const MatrixView& b, int cols, int k) {
+    // Of the `k` values of k from k0 on.
+    template <class Place>
+    __device__ SetsOfB(const GemmArgs& args, const Place& place, std::int64_t k0, int k) {
+        const MatrixView& b = args.b;
+        const Element* const data = static_cast<const Element*>(b.data) +
+                                    batch_offset(args.batch, b.batch_stride, place.batch) +
+                                    place.n * b.col_stride + k0 * b.row_stride;
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int first_k = My::k(warp, lane, 0), first_col = My::col(warp, lane, 0);
         k_left_ = k - first_k;
-        cols_left_ = cols - first_col;
+        cols_left_ = place.cols - first_col;
         data_ = kAlongK ? data + first_col * b.col_stride + first_k
                         : data + first_k * b.row_stride + first_col;
         stride_ = kAlongK ? b.col_stride : My::kStepK * b.row_stride;
@@ -127,121 +169,132 @@ __device__ __forceinline__ void reduce_lanes(Acc (&value)[N]) {
     }
 }
 
+// A thread's sums: all rows of its columns, over its values of k.
+template <class Policy, Major kMajor>
+class FewRowsSums {
+    using Acc = typename Policy::Acc;
+    using My = Threads<Policy, kMajor>;
+    using B = SetsOfB<Policy, kMajor>;
+    using Its = Loaded<typename Policy::Numbers>;
+    static constexpr int kRows = Policy::kRows, kCols = My::kCols, kCount = kRows * kCols;
+
+   public:
+    static constexpr int kOfBlock = kRows * My::kBlockCols;
+
+    // Main loop: the next set of B and the next block of A are on their way while one is
+    // multiplied.
+    __device__ __forceinline__ void multiply(ColumnsOfA<Policy>& a, B& b, int k,
+                                             StagedA<Policy> (&staged)[2]) {
+        constexpr int kPairK = 2 * My::kSetK;
+        static_assert(Policy::kBlockK % kPairK == 0, "a block has whole pairs of sets");
+        const int thread = threadIdx.x;
+        const int its_k = My::k(thread / 32, thread % 32, 0);  // its first one of a set
+        typename B::Set set[2];
+        b.load(set[0]);
+        a.load(k);
+        a.store(staged[0]);
+        __syncthreads();
+        int stage = 0;
+#pragma unroll 1
+        for (int k_left = k; k_left > 0; k_left -= Policy::kBlockK, stage ^= 1) {
+            a.load(k_left - Policy::kBlockK);
+#pragma unroll 1
+            for (int pair = 0; pair < Policy::kBlockK; pair += kPairK) {
+#pragma unroll
+                for (int s = 0; s < 2; ++s) {
+                    b.load(set[s ^ 1]);
+                    multiply_set(staged[stage], pair + s * My::kSetK + its_k, set[s]);
+                }
+            }
+            a.store(staged[stage ^ 1]);
+            __syncthreads();
+        }
+    }
+
+    // sums[0] becomes the block's: thread i % kThreads has element i.
+    __device__ __forceinline__ void add_up(Acc (&sums)[Policy::kWarps][kOfBlock]) {
+        const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
+        const auto place = [&](int i) {
+            return i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols);
+        };
+        if constexpr (kMajor == Major::k) {
+            constexpr int kLanes = 32 / kCount;  // that have the same sum
+            reduce_lanes(acc_);
+            if (lane % kLanes == 0) sums[0][place(lane / kLanes)] = acc_[0];
+            __syncthreads();
+        } else {
+#pragma unroll
+            for (int i = 0; i < kCount; ++i) sums[warp][place(i)] = acc_[i];
+            __syncthreads();
+            for (int i = thread; i < kOfBlock; i += Policy::kThreads) {
+                Acc sum = sums[0][i];
+#pragma unroll
+                for (int w = 1; w < Policy::kWarps; ++w) sum += sums[w][i];
+                sums[0][i] = sum;
+            }
+        }
+    }
+
+   private:
+    // By a set of B whose k begin with `its_k` of the staged.
+    __device__ __forceinline__ void multiply_set(const StagedA<Policy>& staged, int its_k,
+                                                 const typename B::Set& set) {
+#pragma unroll
+        for (int step = 0; step < My::kSteps; ++step) {
+            Acc value[kRows];
+            staged.get(its_k + step * My::kStepK, value);
+#pragma unroll
+            for (int j = 0; j < kCols; ++j) {
+                const Acc factor = Its::value(set[step][j]);
+#pragma unroll
+                for (int r = 0; r < kRows; ++r) {
+                    multiply_add(acc_[r * kCols + j], value[r], factor);
+                }
+            }
+        }
+    }
+
+    Acc acc_[kCount] = {};
+};
+
 template <class Policy, Major kMajor, class Epilogue>
 __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     few_rows_kernel(const __grid_constant__ GemmArgs args,
                     const __grid_constant__ Epilogue epilogue,
                     const __grid_constant__ device::TileScheduler tiles,
                     const __grid_constant__ KRange split, std::int64_t tile) {
-    using Element = typename Policy::Element;
     using Acc = typename Policy::Acc;
-    using My = Threads<Policy, kMajor>;
-    using B = SetsOfB<Policy, kMajor>;
-    using Its = Loaded<typename Policy::Numbers>;
-    constexpr int kRows = Policy::kRows, kCols = My::kCols;
+    constexpr int kBlockCols = Threads<Policy, kMajor>::kBlockCols;
+    using Place = device::TilePlace<Policy::kRows, kBlockCols>;
+    using Sums = FewRowsSums<Policy, kMajor>;
     __shared__ FewRowsShared<Policy, kMajor> shared;
-    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    using Place = device::TilePlace<kRows, My::kBlockCols>;
     tile += blockIdx.x;
     const Place place(tiles.tile(tile), args, split);
     const std::int64_t k0 = place.part * split.k_per_split;
     const int k = static_cast<int>(min(split.k_per_split, args.k - k0));
     // What a thread reads is found while the predecessor still runs.
-    B b(static_cast<const Element*>(args.b.data) +
-            batch_offset(args.batch, args.b.batch_stride, place.batch) +
-            place.n * args.b.col_stride + k0 * args.b.row_stride,
-        args.b, place.cols, k);
-    const Element* a = static_cast<const Element*>(args.a.data) +
-                       batch_offset(args.batch, args.a.batch_stride, place.batch) +
-                       place.m * args.a.row_stride + (k0 + thread) * args.a.col_stride;
-    // A thread's column of A for the block of kBlockK that `k_left` values of k are left from.
-    typename Its::Raw column[kRows];
-    const auto load_a = [&](int k_left) {
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            const bool inside = r < place.rows && thread < k_left;
-            column[r] = 0;
-            if (inside) column[r] = Its::from(a + r * args.a.row_stride);
-        }
-        a += Policy::kBlockK * args.a.col_stride;
-    };
-
-    // Main loop: the next set of B and the next block of A are on their way while one is
-    // multiplied.
-    constexpr int kPairK = 2 * My::kSetK;
-    static_assert(Policy::kBlockK % kPairK == 0, "a block has whole pairs of sets");
-    typename B::Set set[2];
-    Acc acc[kRows * kCols] = {};
+    SetsOfB<Policy, kMajor> b(args, place, k0, k);
+    ColumnsOfA<Policy> a(args, place, k0);
     device::wait_for_predecessor();
     if (!halves::wanted(args.run_if)) return;
-    b.load(set[0]);
-    load_a(k);
-    shared.a[0].put(thread, column);
-    __syncthreads();
-    int stage = 0;
-#pragma unroll 1
-    for (int k_left = k; k_left > 0; k_left -= Policy::kBlockK, stage ^= 1) {
-        load_a(k_left - Policy::kBlockK);
-#pragma unroll 1
-        for (int pair = 0; pair < Policy::kBlockK; pair += kPairK) {
-#pragma unroll
-            for (int s = 0; s < 2; ++s) {
-                b.load(set[s ^ 1]);
-                const int k_of_set = pair + s * My::kSetK + My::k(warp, lane, 0);
-#pragma unroll
-                for (int step = 0; step < My::kSteps; ++step) {
-                    Acc value[kRows];
-                    shared.a[stage].get(k_of_set + step * My::kStepK, value);
-#pragma unroll
-                    for (int j = 0; j < kCols; ++j) {
-                        const Acc factor = Its::value(set[s][step][j]);
-#pragma unroll
-                        for (int r = 0; r < kRows; ++r) {
-                            multiply_add(acc[r * kCols + j], value[r], factor);
-                        }
-                    }
-                }
-            }
-        }
-        shared.a[stage ^ 1].put(thread, column);
-        __syncthreads();
-    }
-
+    Sums sums;
+    sums.multiply(a, b, k, shared.a);
     device::release_successor();
+
     // Computed again: kept, it would cost registers in the main loop.
     tile = device::ptx::opaque(tile);
     const Place to(tiles.tile(tile), args, split);
     // The block's sums, then those of all parts of K.
-    constexpr int kSums = kRows * My::kBlockCols;
-    if constexpr (kMajor == Major::k) {
-        constexpr int kLanes = 32 / (kRows * kCols);  // that have the same sum
-        reduce_lanes(acc);
-        const int i = lane / kLanes;
-        const int its = i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols);
-        if (lane % kLanes == 0) shared.sums[0][its] = acc[0];
-        __syncthreads();
-    } else {
-#pragma unroll
-        for (int i = 0; i < kRows * kCols; ++i) {
-            shared.sums[warp][i / kCols * My::kBlockCols + My::col(warp, lane, i % kCols)] = acc[i];
-        }
-        __syncthreads();
-        for (int i = thread; i < kSums; i += Policy::kThreads) {
-            Acc sum = shared.sums[0][i];
-#pragma unroll
-            for (int w = 1; w < Policy::kWarps; ++w) sum += shared.sums[w][i];
-            shared.sums[0][i] = sum;
-        }
-    }
+    sums.add_up(shared.sums);
     if (split.split_k > 1) {
-        const PartsOfK<Acc, kSums, Policy::kThreads> parts(
+        const PartsOfK<Acc, Sums::kOfBlock, Policy::kThreads> parts(
             args.workspace, split, tiles.per_slice() * args.batch.count, tile);
         if (!parts.add_up(to.part, shared.sums)) return;
     }
     const epilogue::Output<Epilogue> output(epilogue, args, to.batch);
 #pragma unroll 1
-    for (int i = thread; i < kSums; i += Policy::kThreads) {
-        const int row = i / My::kBlockCols, col = i % My::kBlockCols;
+    for (int i = threadIdx.x; i < Sums::kOfBlock; i += Policy::kThreads) {
+        const int row = i / kBlockCols, col = i % kBlockCols;
         if (row >= to.rows || col >= to.cols) continue;
         const typename Epilogue::Value value[1] = {shared.sums[0][i]};
         output.template store<1>(to.m + row, to.n + col, value, 1);
