@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "core/math.hpp"
 #include "dispatch/select.hpp"
 #include "tcgemm/tcgemm.hpp"
 
@@ -73,6 +74,20 @@ __global__ void compare(const T* value, const T* reference, std::int64_t count, 
     atomicMax(&most->size, __float_as_int(size));
 }
 
+// use(T*) of memory with elements of a dtype.
+template <class Use>
+void with_type(DType dtype, void* data, const Use& use) {
+    switch (dtype) {
+        case DType::bf16: return use(static_cast<__nv_bfloat16*>(data));
+        case DType::f32: return use(static_cast<float*>(data));
+        case DType::f64: return use(static_cast<double*>(data));
+        case DType::e4m3: return use(static_cast<__nv_fp8_e4m3*>(data));
+        case DType::i8: return use(static_cast<std::int8_t*>(data));
+        case DType::i32: return use(static_cast<std::int32_t*>(data));
+        default: return use(static_cast<__half*>(data));
+    }
+}
+
 DType dtype_named(const std::string& name) {
     if (name == "f16") return DType::f16;
     if (name == "bf16") return DType::bf16;
@@ -86,6 +101,29 @@ DType dtype_named(const std::string& name) {
                  name.c_str());
     std::exit(1);
 }
+
+// What the command line asks for, but the shapes.
+struct Request {
+    std::string family, layout;
+    DType dtype, result;
+    Accumulate accumulate = Accumulate::automatic;
+    bool is_tf32;
+
+    explicit Request(char** argv) : family(argv[1]), layout(argv[3]) {
+        const std::string dtypes = argv[2];
+        const auto has = [&](const char* text) { return dtypes.find(text) != std::string::npos; };
+        dtype = dtype_named(dtypes.substr(0, dtypes.find_first_of(":+")));
+        result = has(":f32")            ? DType::f32
+                 : dtype == DType::e4m3 ? DType::bf16
+                 : dtype == DType::i8   ? DType::i32
+                                        : dtype;
+        if (has("+promoted")) accumulate = Accumulate::promoted;
+        if (has("+fast")) accumulate = Accumulate::fast;
+        is_tf32 = dtypes.rfind("tf32", 0) == 0;
+    }
+    int item() const { return size_of(dtype); }
+    bool is_sm90() const { return family == "sm90_wgmma"; }
+};
 
 struct Shape {
     std::int64_t m = 0, n = 0, k = 0, batch = 1;
@@ -112,16 +150,67 @@ std::string name_of(const Schedule& schedule) {
            (schedule.transposed ? "t" : "");
 }
 
-// A kernel with a schedule, and how long it took in each round.
-struct Candidate {
-    const char* kernel;
-    Schedule schedule;
-    bool is_chosen;
-    double model_us;
-    float error;
-    int times;  // launches of the graph
-    cudaGraphExec_t graph;
-    std::vector<double> us;
+bool same(const Schedule& a, const Schedule& b) {
+    return a.split_k == b.split_k && a.in_cluster == b.in_cluster &&
+           a.splits_rest == b.splits_rest && a.tile_n == b.tile_n && a.shares_b == b.shares_b &&
+           a.shares_a == b.shares_a && a.transposed == b.transposed;
+}
+
+constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
+
+// Memory for all products, operands filled in, and a stream to time them in.
+struct Gpu {
+    char *pool = nullptr, *workspace = nullptr, *output = nullptr, *reference = nullptr;
+    Difference* difference = nullptr;
+    cudaStream_t stream;
+
+    explicit Gpu(DType dtype) {
+        CHECK(cudaMalloc(&pool, kPool));
+        CHECK(cudaMalloc(&workspace, kWorkspace));
+        CHECK(cudaMalloc(&output, kOutput));
+        CHECK(cudaMalloc(&reference, kOutput));
+        CHECK(cudaMallocManaged(&difference, sizeof(Difference)));
+        with_type(dtype, pool,
+                  [&](auto* data) { fill<<<1024, 256>>>(data, kPool / sizeof(*data)); });
+        CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        CHECK(cudaEventCreate(&start_));
+        CHECK(cudaEventCreate(&stop_));
+        CHECK(cudaDeviceSynchronize());
+    }
+
+    // Microseconds of one of the `times` launches of a graph.
+    double timed(cudaGraphExec_t graph, int times) const {
+        CHECK(cudaEventRecord(start_, stream));
+        CHECK(cudaGraphLaunch(graph, stream));
+        CHECK(cudaEventRecord(stop_, stream));
+        CHECK(cudaEventSynchronize(stop_));
+        float ms = 0;
+        CHECK(cudaEventElapsedTime(&ms, start_, stop_));
+        return 1e3 * ms / times;
+    }
+
+    // The error of an output of `count` elements. The first output, where there is no reference
+    // yet, becomes it.
+    float error(DType dtype, std::int64_t count, bool& has_reference) const {
+        if (!has_reference) {
+            CHECK(cudaMemcpyAsync(reference, output, count * size_of(dtype),
+                                  cudaMemcpyDeviceToDevice, stream));
+            has_reference = true;
+        }
+        *difference = {};
+        with_type(dtype, output, [&](auto* value) {
+            compare<<<1024, 256, 0, stream>>>(value, reinterpret_cast<decltype(value)>(reference),
+                                              count, difference);
+        });
+        CHECK(cudaStreamSynchronize(stream));
+        float error = 0, size = 0;
+        std::memcpy(&error, &difference->error, sizeof(error));
+        std::memcpy(&size, &difference->size, sizeof(size));
+        return error / size;
+    }
+
+   private:
+    cudaEvent_t start_, stop_;
 };
 
 MatrixView view(void* data, DType dtype, char layout, std::int64_t rows, std::int64_t cols) {
@@ -143,262 +232,263 @@ Operand operand(const MatrixView& v) {
     return result;
 }
 
+// A product, in as many sets of operands as keep them out of L2.
+struct Product {
+    Shape shape;
+    GemmProblem problem;
+    GemmArgs args;                    // of the first set
+    std::int64_t b_bytes, set_bytes;  // where B lies in a set, and the next one
+    int sets;
+
+    Product(const Request& request, const Shape& of, const Gpu& gpu) : shape(of) {
+        const int item = request.item();
+        const std::int64_t size_a = shape.m * shape.k * shape.batch,
+                           size_b = shape.k * shape.n * shape.batch;
+        b_bytes = round_up(size_a, 256) * item;
+        set_bytes = (size_a + size_b + 511) / 256 * 256 * item;
+        sets = static_cast<int>(std::clamp<std::int64_t>(
+            std::min<std::int64_t>(kPool / set_bytes, (128ll << 20) / set_bytes + 1), 1, 64));
+        args.m = problem.m = shape.m;
+        args.n = problem.n = shape.n;
+        args.k = problem.k = shape.k;
+        args.batch.rank = shape.batch > 1 ? 1 : 0;
+        args.batch.count = args.batch.extent[0] = shape.batch;
+        args.a = view(gpu.pool, request.dtype, request.layout[0], shape.m, shape.k);
+        args.b = view(gpu.pool, request.dtype, request.layout[1], shape.k, shape.n);
+        args.d = args.c = view(gpu.output, request.result, 'n', shape.m, shape.n);
+        args.workspace = gpu.workspace;
+        problem.accumulate = request.accumulate;
+        if (request.is_tf32) problem.precision = Precision::tf32;
+        problem.batch_rank = 1;
+        problem.batch_shape[0] = shape.batch;
+        problem.a = operand(args.a);
+        problem.b = operand(args.b);
+        problem.c = problem.d = operand(args.d);
+    }
+    std::int64_t d_count() const { return shape.m * shape.n * shape.batch; }
+    double flop() const { return 2.0 * shape.m * shape.n * shape.k * shape.batch; }
+};
+
+// The schedules of a kernel that are measured.
+class Schedules {
+   public:
+    std::vector<Schedule> all;
+
+    // `chosen`: by the kernel's cost model.
+    Schedules(const Request& request, const Shape& shape, const KernelInfo& kernel,
+              const Schedule& chosen, int sm_count)
+        : request_(request), shape_(shape), kernel_(kernel), sm_count_(sm_count) {
+        const bool takes_d = takes(false, chosen), takes_dt = takes(true, chosen);
+        if (takes_d) {
+            all.push_back({});
+            add_for(false);
+        }
+        if (takes_dt) {
+            if (!request.is_sm90()) add(1, false, true);
+            add_for(true);
+        }
+        const auto is_chosen = [&](const Schedule& schedule) { return same(schedule, chosen); };
+        if ((chosen.transposed ? takes_dt : takes_d) &&
+            std::none_of(all.begin(), all.end(), is_chosen)) {
+            all.push_back(chosen);
+        }
+    }
+
+   private:
+    // Whether the kernel takes the operands as they lie: on tensor cores TF32 any A, but a B with
+    // contiguous k.
+    bool takes(bool transposed, const Schedule& chosen) const {
+        if (request_.is_tf32 && request_.family != "simt") {
+            return transposed ? request_.layout == "nn" : request_.layout[1] == 't';
+        }
+        return !transposed || chosen.transposed ||
+               (request_.is_sm90() && request_.item() == 2 && size_of(request_.result) == 2);
+    }
+
+    void add(int split, bool in_cluster, bool transposed) {
+        Schedule schedule;
+        schedule.split_k = split;
+        schedule.in_cluster = in_cluster;
+        schedule.transposed = transposed;
+        all.push_back(schedule);
+    }
+
+    void add_for(bool transposed) {
+        const std::int64_t m = transposed ? shape_.n : shape_.m,
+                           n = transposed ? shape_.m : shape_.n;
+        const int width = kernel_.tile.block_n;
+        for (int tile_n = width; request_.is_sm90() && tile_n >= 64; tile_n -= 16) {
+            Schedule schedule;
+            schedule.transposed = transposed;
+            schedule.tile_n = tile_n < width ? tile_n : 0;
+            add_width(schedule, divide_up(m, kernel_.tile.block_m), divide_up(n, tile_n));
+        }
+        add_splits(m, n, transposed);
+        // Other kernels have no parts in a cluster.
+        const bool pairs = request_.is_sm90() && std::strstr(kernel_.name, "64x64_pp") != nullptr;
+        if (pairs && shape_.k >= 256) add(2, true, transposed);
+    }
+
+    // A width of tiles, by itself, with operands shared, and with the K of the rest split.
+    void add_width(Schedule schedule, std::int64_t tiles_m, std::int64_t tiles_n) {
+        if (tiles_n > 1 || (schedule.transposed && schedule.tile_n == 0)) all.push_back(schedule);
+        schedule.shares_b = true;
+        if (tiles_m > 1) all.push_back(schedule);
+        schedule.shares_b = false;
+        schedule.shares_a = true;
+        if (tiles_n % 2 == 0) all.push_back(schedule);
+        schedule.shares_a = false;
+        schedule.splits_rest = true;
+        const std::int64_t tiles = tiles_m * tiles_n * shape_.batch, rest = tiles % sm_count_;
+        for (int split : {2, 3, 4, 6, 8, 11, 16, 33}) {
+            schedule.split_k = split;
+            const bool fits = rest * split <= sm_count_ && split * 128 <= shape_.k;
+            if (request_.item() <= 2 && rest > 0 && tiles > rest && fits) all.push_back(schedule);
+        }
+    }
+
+    // Parts of every tile's K.
+    void add_splits(std::int64_t m, std::int64_t n, bool transposed) {
+        const std::int64_t tiles =
+            divide_up(m, kernel_.tile.block_m) * divide_up(n, kernel_.tile.block_n);
+        const int tiles_of_sm = request_.is_sm90() ? 2 : 8;
+        for (int split : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 128}) {
+            const double bytes = 4.3 * split * static_cast<double>(round_up(m, 256)) *
+                                 static_cast<double>(round_up(n, 256)) *
+                                 static_cast<double>(shape_.batch);
+            if (split * 128 <= shape_.k && bytes < kWorkspace &&
+                tiles * split <= tiles_of_sm * sm_count_) {
+                add(split, false, transposed);
+            }
+        }
+    }
+
+    const Request& request_;
+    const Shape& shape_;
+    const KernelInfo& kernel_;
+    int sm_count_;
+};
+
+// Launches of a kernel, with the sets of operands in turn.
+class Launches {
+   public:
+    Launches(const Gpu& gpu, const Product& product, const KernelInfo& kernel,
+             const Schedule& schedule)
+        : gpu_(gpu), product_(product), kernel_(kernel), schedule_(schedule) {}
+
+    void run(int times) {
+        GemmArgs args = product_.args;
+        for (int i = 0; i < times; ++i) {
+            char* const set = gpu_.pool + next_ * product_.set_bytes;
+            args.a.data = set;
+            args.b.data = set + product_.b_bytes;
+            next_ = (next_ + 1) % product_.sets;
+            launch_kernel(kernel_, args, schedule_, gpu_.stream);
+        }
+    }
+    // In a graph, so that the host is no part of the time.
+    cudaGraphExec_t captured(int times) {
+        cudaGraph_t graph;
+        cudaGraphExec_t executable;
+        CHECK(cudaStreamBeginCapture(gpu_.stream, cudaStreamCaptureModeThreadLocal));
+        run(times);
+        CHECK(cudaStreamEndCapture(gpu_.stream, &graph));
+        CHECK(cudaGraphInstantiate(&executable, graph, 0));
+        CHECK(cudaGraphDestroy(graph));
+        return executable;
+    }
+
+   private:
+    const Gpu& gpu_;
+    const Product& product_;
+    const KernelInfo& kernel_;
+    const Schedule& schedule_;
+    int next_ = 0;
+};
+
+// A kernel with a schedule, and how long it took in each round.
+struct Candidate {
+    const char* kernel;
+    Schedule schedule;
+    bool is_chosen;
+    double model_us;
+    float error;
+    int times;  // launches of the graph
+    cudaGraphExec_t graph;
+    std::vector<double> us;
+};
+
+// Every kernel that takes the product, in all of its schedules.
+std::vector<Candidate> candidates_of(const Request& request, const char* shape_text,
+                                     const Product& product, const Gpu& gpu) {
+    const DeviceProperties& device = properties(Device::cuda(0));
+    const ValidProblem valid = ValidProblem::check(product.problem);
+    bool has_reference = false;
+    std::vector<Candidate> result;
+    const auto add = [&](const KernelInfo& kernel, const Schedule& schedule,
+                         const Schedule& chosen) {
+        at_work = std::string(shape_text) + " " + kernel.name + " " + name_of(schedule);
+        Launches launches(gpu, product, kernel, schedule);
+        CHECK(cudaMemsetAsync(gpu.output, 0xff, product.d_count() * size_of(request.result),
+                              gpu.stream));
+        launches.run(1);
+        const float error = gpu.error(request.result, product.d_count(), has_reference);
+        cudaGraphExec_t graph = launches.captured(3);
+        gpu.timed(graph, 3);
+        const double guess = gpu.timed(graph, 3);
+        CHECK(cudaGraphExecDestroy(graph));
+        const int times = static_cast<int>(std::clamp(3000.0 / guess, 3.0, 400.0));
+        result.push_back({kernel.name,
+                          schedule,
+                          same(schedule, chosen),
+                          chosen.cost_us,
+                          error,
+                          times,
+                          launches.captured(times),
+                          {}});
+    };
+    for (const RegisteredFamily& entry : registered_families()) {
+        if (request.family != entry.name || !runs_on(entry.architectures, device.cc())) continue;
+        for (int row = 0; row < entry.family->kernel_count; ++row) {
+            const KernelInfo& kernel = entry.family->kernels[row];
+            if (!rejection(kernel, valid, device).empty()) continue;
+            if (kernel.needs.halves()) continue;  // a plan packs for it
+            const Schedule chosen = kernel.schedule(valid, device);
+            const Schedules schedules(request, product.shape, kernel, chosen, device.sm_count);
+            for (const Schedule& schedule : schedules.all) add(kernel, schedule, chosen);
+        }
+    }
+    return result;
+}
+
+// In turns: the clock follows what ran before.
+void measure(std::vector<Candidate>& candidates, const Gpu& gpu) {
+    for (int round = 0; round < 5; ++round) {
+        for (Candidate& its : candidates) its.us.push_back(gpu.timed(its.graph, its.times));
+    }
+    for (Candidate& its : candidates) {
+        CHECK(cudaGraphExecDestroy(its.graph));
+        std::sort(its.us.begin(), its.us.end());
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     if (argc < 5)
         return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
-    const std::string family = argv[1], dtypes = argv[2], layout = argv[3];
-    const bool to_f32 = dtypes.find(":f32") != std::string::npos;
-    const bool promoted = dtypes.find("+promoted") != std::string::npos;
-    const bool fast = dtypes.find("+fast") != std::string::npos;
-    const DType dtype = dtype_named(dtypes.substr(0, dtypes.find_first_of(":+")));
-    const DType result = to_f32                 ? DType::f32
-                         : dtype == DType::e4m3 ? DType::bf16
-                         : dtype == DType::i8   ? DType::i32
-                                                : dtype;
-    const bool is_tf32 = dtypes.rfind("tf32", 0) == 0;
-    const int item = size_of(dtype);
-    const DeviceProperties& device = properties(Device::cuda(0));
-    constexpr std::size_t kPool = 3ull << 30, kWorkspace = 1ull << 30, kOutput = 4ull << 30;
-    char *pool = nullptr, *workspace = nullptr, *output = nullptr, *reference = nullptr;
-    Difference* difference = nullptr;
-    CHECK(cudaMalloc(&pool, kPool));
-    CHECK(cudaMalloc(&workspace, kWorkspace));
-    CHECK(cudaMalloc(&output, kOutput));
-    CHECK(cudaMalloc(&reference, kOutput));
-    CHECK(cudaMallocManaged(&difference, sizeof(Difference)));
-    if (dtype == DType::bf16) {
-        fill<<<1024, 256>>>(reinterpret_cast<__nv_bfloat16*>(pool), kPool / item);
-    } else if (dtype == DType::f64) {
-        fill<<<1024, 256>>>(reinterpret_cast<double*>(pool), kPool / item);
-    } else if (dtype == DType::f32) {
-        fill<<<1024, 256>>>(reinterpret_cast<float*>(pool), kPool / item);
-    } else if (dtype == DType::i8) {
-        fill<<<1024, 256>>>(reinterpret_cast<std::int8_t*>(pool), kPool / item);
-    } else if (dtype == DType::e4m3) {
-        fill<<<1024, 256>>>(reinterpret_cast<__nv_fp8_e4m3*>(pool), kPool / item);
-    } else {
-        fill<<<1024, 256>>>(reinterpret_cast<__half*>(pool), kPool / item);
-    }
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    cudaEvent_t start, stop;
-    CHECK(cudaEventCreate(&start));
-    CHECK(cudaEventCreate(&stop));
-    CHECK(cudaDeviceSynchronize());
-
+    const Request request(argv);
+    const Gpu gpu(request.dtype);
     std::printf("shape\tkernel\tsplit\ttile_n\tchosen\tmodel_us\tus\ttflops\terror\n");
     for (int arg = 4; arg < argc; ++arg) {
-        const Shape shape = parse(argv[arg]);
-        GemmProblem problem;
-        problem.m = shape.m;
-        problem.n = shape.n;
-        problem.k = shape.k;
-        if (promoted) problem.accumulate = Accumulate::promoted;
-        if (fast) problem.accumulate = Accumulate::fast;
-        if (is_tf32) problem.precision = Precision::tf32;
-        problem.batch_rank = 1;
-        problem.batch_shape[0] = shape.batch;
-        const std::int64_t size_a = shape.m * shape.k * shape.batch,
-                           size_b = shape.k * shape.n * shape.batch;
-        const std::int64_t set = (size_a + size_b + 511) / 256 * 256;  // elements
-        const int sets = static_cast<int>(std::clamp<std::int64_t>(
-            std::min<std::int64_t>(kPool / item / set, (128ll << 20) / (set * item) + 1), 1, 64));
-        GemmArgs args;
-        args.m = shape.m;
-        args.n = shape.n;
-        args.k = shape.k;
-        args.batch.rank = shape.batch > 1 ? 1 : 0;
-        args.batch.count = args.batch.extent[0] = shape.batch;
-        args.a = view(pool, dtype, layout[0], shape.m, shape.k);
-        args.b = view(pool, dtype, layout[1], shape.k, shape.n);
-        args.d = args.c = view(output, result, 'n', shape.m, shape.n);
-        args.workspace = workspace;
-        problem.a = operand(args.a);
-        problem.b = operand(args.b);
-        problem.c = problem.d = operand(args.d);
-        const ValidProblem valid = ValidProblem::check(problem);
-        // Of the first operands: what the first row computes, unsplit, and whether others agree.
-        const std::int64_t d_count = shape.m * shape.n * shape.batch;
-        bool has_reference = false;
-        const auto error = [&] {
-            if (!has_reference) {
-                CHECK(cudaMemcpyAsync(reference, output, d_count * size_of(result),
-                                      cudaMemcpyDeviceToDevice, stream));
-                has_reference = true;
-            }
-            *difference = {};
-            const auto compare_as = [&](auto* type) {
-                using T = std::remove_pointer_t<decltype(type)>;
-                compare<<<1024, 256, 0, stream>>>(reinterpret_cast<const T*>(output),
-                                                  reinterpret_cast<const T*>(reference), d_count,
-                                                  difference);
-            };
-            if (result == DType::f32) {
-                compare_as(static_cast<float*>(nullptr));
-            } else if (result == DType::bf16) {
-                compare_as(static_cast<__nv_bfloat16*>(nullptr));
-            } else if (result == DType::i32) {
-                compare_as(static_cast<std::int32_t*>(nullptr));
-            } else if (result == DType::f64) {
-                compare_as(static_cast<double*>(nullptr));
-            } else {
-                compare_as(static_cast<__half*>(nullptr));
-            }
-            CHECK(cudaStreamSynchronize(stream));
-            float error = 0, size = 0;
-            std::memcpy(&error, &difference->error, sizeof(error));
-            std::memcpy(&size, &difference->size, sizeof(size));
-            return error / size;
-        };
-        const auto timed = [&](cudaGraphExec_t graph, int times) {
-            CHECK(cudaEventRecord(start, stream));
-            CHECK(cudaGraphLaunch(graph, stream));
-            CHECK(cudaEventRecord(stop, stream));
-            CHECK(cudaEventSynchronize(stop));
-            float ms = 0;
-            CHECK(cudaEventElapsedTime(&ms, start, stop));
-            return 1e3 * ms / times;
-        };
-        std::vector<Candidate> candidates;
-        for (const RegisteredFamily& entry : registered_families()) {
-            if (family != entry.name || !runs_on(entry.architectures, device.cc())) continue;
-            for (int row = 0; row < entry.family->kernel_count; ++row) {
-                const KernelInfo& kernel = entry.family->kernels[row];
-                if (!rejection(kernel, valid, device).empty()) continue;
-                if (kernel.needs.halves()) continue;  // a plan packs for it
-                const Schedule chosen = kernel.schedule(valid, device);
-                const bool is_sm90 = family == "sm90_wgmma";
-                // Whether the kernel takes the operands as they lie: on tensor cores TF32 any A,
-                // but a B with contiguous k.
-                const auto can = [&](bool transposed) {
-                    if (is_tf32 && family != "simt")
-                        return transposed ? layout == "nn" : layout[1] == 't';
-                    return !transposed || chosen.transposed ||
-                           (is_sm90 && item == 2 && size_of(result) == 2);
-                };
-                std::vector<Schedule> schedules;
-                if (can(false)) schedules.push_back({});
-                const auto add = [&](int split, bool in_cluster, bool transposed) {
-                    Schedule schedule;
-                    schedule.split_k = split;
-                    schedule.in_cluster = in_cluster;
-                    schedule.transposed = transposed;
-                    schedules.push_back(schedule);
-                };
-                for (const bool transposed : {false, true}) {
-                    if (!can(transposed)) continue;
-                    if (transposed && !is_sm90) add(1, false, true);
-                    const std::int64_t m = transposed ? shape.n : shape.m,
-                                       n = transposed ? shape.m : shape.n;
-                    const int width = kernel.tile.block_n;
-                    for (int tile_n = width; is_sm90 && tile_n >= 64; tile_n -= 16) {
-                        Schedule schedule;
-                        schedule.transposed = transposed;
-                        schedule.tile_n = tile_n < width ? tile_n : 0;
-                        if (n > tile_n || (transposed && schedule.tile_n == 0)) {
-                            schedules.push_back(schedule);
-                        }
-                        schedule.shares_b = true;
-                        if (m > kernel.tile.block_m) schedules.push_back(schedule);
-                        schedule.shares_b = false;
-                        schedule.shares_a = true;
-                        if ((n + tile_n - 1) / tile_n % 2 == 0) schedules.push_back(schedule);
-                        schedule.shares_a = false;
-                        schedule.splits_rest = true;
-                        const std::int64_t tiles = (m + kernel.tile.block_m - 1) /
-                                                   kernel.tile.block_m *
-                                                   ((n + tile_n - 1) / tile_n) * shape.batch;
-                        const std::int64_t rest = tiles % device.sm_count;
-                        for (int s : {2, 3, 4, 6, 8, 11, 16, 33}) {
-                            schedule.split_k = s;
-                            const bool fits = rest * s <= device.sm_count && s * 128 <= shape.k;
-                            if (item <= 2 && rest > 0 && tiles > rest && fits) {
-                                schedules.push_back(schedule);
-                            }
-                        }
-                    }
-                    for (int s : {2, 3, 4, 6, 8, 12, 16, 24, 33, 44, 66, 128}) {
-                        const double bytes = 4.3 * s * ((m + 255) / 256 * 256.0) *
-                                             ((n + 255) / 256 * 256.0) * shape.batch;
-                        const std::int64_t blocks =
-                            (m + kernel.tile.block_m - 1) / kernel.tile.block_m *
-                            ((n + kernel.tile.block_n - 1) / kernel.tile.block_n) * s;
-                        if (s * 128 <= shape.k && bytes < kWorkspace &&
-                            blocks <= (is_sm90 ? 2 : 8) * device.sm_count)
-                            add(s, false, transposed);
-                    }
-                    // Other kernels have no parts in a cluster.
-                    const bool pairs = is_sm90 && std::strstr(kernel.name, "64x64_pp") != nullptr;
-                    if (pairs && shape.k >= 256) add(2, true, transposed);
-                }
-                const auto is_chosen = [&](const Schedule& schedule) {
-                    return schedule.split_k == chosen.split_k &&
-                           schedule.in_cluster == chosen.in_cluster &&
-                           schedule.splits_rest == chosen.splits_rest &&
-                           schedule.tile_n == chosen.tile_n &&
-                           schedule.shares_b == chosen.shares_b &&
-                           schedule.shares_a == chosen.shares_a &&
-                           schedule.transposed == chosen.transposed;
-                };
-                if (can(chosen.transposed) &&
-                    std::none_of(schedules.begin(), schedules.end(), is_chosen)) {
-                    schedules.push_back(chosen);
-                }
-                for (const Schedule& schedule : schedules) {
-                    at_work = std::string(argv[arg]) + " " + kernel.name + " " + name_of(schedule);
-                    int next = 0;
-                    const auto run = [&](int times) {
-                        for (int i = 0; i < times; ++i) {
-                            args.a.data = pool + next * set * item;
-                            args.b.data = pool + (next * set + (size_a + 255) / 256 * 256) * item;
-                            next = (next + 1) % sets;
-                            launch_kernel(kernel, args, schedule, stream);
-                        }
-                    };
-                    // In a graph, so that the host is no part of the time.
-                    const auto captured = [&](int times) {
-                        cudaGraph_t graph;
-                        cudaGraphExec_t executable;
-                        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-                        run(times);
-                        CHECK(cudaStreamEndCapture(stream, &graph));
-                        CHECK(cudaGraphInstantiate(&executable, graph, 0));
-                        CHECK(cudaGraphDestroy(graph));
-                        return executable;
-                    };
-                    CHECK(cudaMemsetAsync(output, 0xff, d_count * size_of(result), stream));
-                    run(1);
-                    const float its_error = error();
-                    cudaGraphExec_t graph = captured(3);
-                    timed(graph, 3);
-                    const double guess = timed(graph, 3);
-                    CHECK(cudaGraphExecDestroy(graph));
-                    const int times = static_cast<int>(std::clamp(3000.0 / guess, 3.0, 400.0));
-                    candidates.push_back({kernel.name,
-                                          schedule,
-                                          is_chosen(schedule),
-                                          chosen.cost_us,
-                                          its_error,
-                                          times,
-                                          captured(times),
-                                          {}});
-                }
-            }
-        }
-        // In turns: the clock follows what ran before.
-        for (int round = 0; round < 5; ++round) {
-            for (Candidate& its : candidates) its.us.push_back(timed(its.graph, its.times));
-        }
-        for (Candidate& its : candidates) {
-            CHECK(cudaGraphExecDestroy(its.graph));
-            std::sort(its.us.begin(), its.us.end());
+        const Product product(request, parse(argv[arg]), gpu);
+        std::vector<Candidate> candidates = candidates_of(request, argv[arg], product, gpu);
+        measure(candidates, gpu);
+        for (const Candidate& its : candidates) {
             const double us = its.us[its.us.size() / 2];
-            const double flop = 2.0 * shape.m * shape.n * shape.k * shape.batch;
             std::printf("%s\t%s\t%s\t%d\t%.2f\t%.2f\t%.1f\t%.1e\n", argv[arg], its.kernel,
                         name_of(its.schedule).c_str(), its.is_chosen, its.model_us, us,
-                        flop / us * 1e-6, its.error);
+                        product.flop() / us * 1e-6, its.error);
         }
         std::fflush(stdout);
     }
