@@ -101,5 +101,13 @@ TCGEMM_HOST_DEVICE std::int64_t batch_offset(const BatchShape&, const std::int64
     for (int dim = 0; dim < kDims; ++dim) offset += index[dim] * stride[dim];
     return offset;
 }
+// Of element (row, col) of a matrix; `batch`: what batch_offset() takes.
+template <class Index>
+TCGEMM_HOST_DEVICE std::int64_t element_offset(const BatchShape& shape, const MatrixView& view,
+                                               const Index& batch, std::int64_t row,
+                                               std::int64_t col) {
+    return batch_offset(shape, view.batch_stride, batch) + row * view.row_stride +
+           col * view.col_stride;
+}
 
 }  // namespace tcgemm

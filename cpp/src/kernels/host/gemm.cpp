@@ -104,10 +104,8 @@ class Tiling {
             return static_cast<const std::byte*>(view.data) + offset * size_of(view.dtype);
         };
         const MatrixView &a = args_.a, &b = args_.b;
-        const int64_t a_offset = batch_offset(args_.batch, a.batch_stride, block.batch) +
-                                 block.row * a.row_stride + first_k * a.col_stride;
-        const int64_t b_offset = batch_offset(args_.batch, b.batch_stride, block.batch) +
-                                 first_k * b.row_stride + block.col * b.col_stride;
+        const int64_t a_offset = element_offset(args_.batch, a, block.batch, block.row, first_k);
+        const int64_t b_offset = element_offset(args_.batch, b, block.batch, first_k, block.col);
         ConstMatrix a_block{at(a, a_offset), a.row_stride, a.col_stride, a.dtype};
         ConstMatrix b_block{at(b, b_offset), b.row_stride, b.col_stride, b.dtype};
         if (args_.scales != nullptr) {
@@ -120,8 +118,7 @@ class Tiling {
 
     void finish(const Block& block, const void* lanes) const {
         const MatrixView &c = args_.c, &d = args_.d;
-        const int64_t d_offset = batch_offset(args_.batch, d.batch_stride, block.batch) +
-                                 block.row * d.row_stride + block.col * d.col_stride;
+        const int64_t d_offset = element_offset(args_.batch, d, block.batch, block.row, block.col);
         Output output{static_cast<std::byte*>(d.data) + d_offset * size_of(d.dtype),
                       nullptr,
                       d.row_stride,
@@ -132,8 +129,8 @@ class Tiling {
                       args_.alpha,
                       args_.beta};
         if (args_.beta != 0) {
-            const int64_t c_offset = batch_offset(args_.batch, c.batch_stride, block.batch) +
-                                     block.row * c.row_stride + block.col * c.col_stride;
+            const int64_t c_offset =
+                element_offset(args_.batch, c, block.batch, block.row, block.col);
             output.c = static_cast<const std::byte*>(c.data) + c_offset * size_of(d.dtype);
         }
         if (const ScaleArgs* all = args_.scales; all != nullptr) {

@@ -67,8 +67,7 @@ class ColumnsOfA {
     __device__ ColumnsOfA(const GemmArgs& args, const Place& place, std::int64_t k0)
         : a_(args.a),
           data_(static_cast<const Element*>(a_.data) +
-                batch_offset(args.batch, a_.batch_stride, place.batch) + place.m * a_.row_stride +
-                (k0 + threadIdx.x) * a_.col_stride),
+                element_offset(args.batch, a_, place.batch, place.m, k0 + threadIdx.x)),
           rows_(place.rows) {}
 
     // That of the next block, which `k_left` values of k are left from.
@@ -108,8 +107,7 @@ class SetsOfB {
     __device__ SetsOfB(const GemmArgs& args, const Place& place, std::int64_t k0, int k) {
         const MatrixView& b = args.b;
         const Element* const data = static_cast<const Element*>(b.data) +
-                                    batch_offset(args.batch, b.batch_stride, place.batch) +
-                                    place.n * b.col_stride + k0 * b.row_stride;
+                                    element_offset(args.batch, b, place.batch, k0, place.n);
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const int first_k = My::k(warp, lane, 0), first_col = My::col(warp, lane, 0);
         k_left_ = k - first_k;

@@ -240,13 +240,11 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
         Feed feed(shared,
                   {work.a,
                    static_cast<const Element*>(args.a.data) +
-                       batch_offset(args.batch, args.a.batch_stride, batch) +
-                       row0 * work.a.outer_stride + k0 * work.a.k_stride,
+                       element_offset(args.batch, args.a, batch, row0, k0),
                    args.m - row0},
                   {work.b,
                    static_cast<const Element*>(args.b.data) +
-                       batch_offset(args.batch, args.b.batch_stride, batch) +
-                       col0 * work.b.outer_stride + k0 * work.b.k_stride,
+                       element_offset(args.batch, args.b, batch, k0, col0),
                    args.n - col0},
                   k);
         std::int64_t tiles = (k + Policy::kBlockK - 1) / Policy::kBlockK;

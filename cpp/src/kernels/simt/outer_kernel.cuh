@@ -121,11 +121,11 @@ class RowsOfA {
     // Begins to load those of the first tile.
     __device__ RowsOfA(const GemmArgs& args, const OuterPlace<Policy>& place, PaddedK k,
                        Row* staged)
-        : lines_(threadIdx.x % 32,
-                 static_cast<const Acc*>(args.a.data) +
-                     batch_offset(args.batch, args.a.batch_stride, place.slice) +
-                     (place.row + threadIdx.x / 32) * args.a.row_stride,
-                 kWarps * args.a.row_stride, args.a.col_stride, k),
+        : lines_(
+              threadIdx.x % 32,
+              static_cast<const Acc*>(args.a.data) +
+                  element_offset(args.batch, args.a, place.slice, place.row + threadIdx.x / 32, 0),
+              kWarps * args.a.row_stride, args.a.col_stride, k),
           staged_(staged),
           row_stride_(args.a.row_stride),
           left_(place.rows - static_cast<int>(threadIdx.x / 32)) {
@@ -175,9 +175,8 @@ __device__ __forceinline__ void stage_columns(const GemmArgs& args, const OuterP
     using Acc = typename Policy::Acc;
     constexpr int kCols = Policy::kCols, kThreads = Policy::kThreads;
     const MatrixView& b = args.b;
-    const Acc* from = static_cast<const Acc*>(b.data) +
-                      batch_offset(args.batch, b.batch_stride, place.slice) +
-                      place.col * b.col_stride;
+    const Acc* from =
+        static_cast<const Acc*>(b.data) + element_offset(args.batch, b, place.slice, 0, place.col);
     LinesOnTheWay<Acc, kCols, kThreads, Policy::kRoundK> cols(threadIdx.x, from, b.col_stride,
                                                               b.row_stride, k);
     LinesOnTheWay<Acc, Policy::kTile.spare_cols(), kThreads, Policy::kBlockK> spare(
@@ -205,8 +204,7 @@ struct ThreadColumns {
                       "a warp's rows lie alike in sectors");
         const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
         const auto its_d = reinterpret_cast<std::uintptr_t>(args.d.data) / sizeof(Acc) +
-                           batch_offset(args.batch, args.d.batch_stride, place.slice) +
-                           (place.row + warp) * args.d.row_stride;
+                           element_offset(args.batch, args.d, place.slice, place.row + warp, 0);
         const int begin = place.before - (static_cast<int>(its_d) & place.before);
         groups = min((place.end_col - begin + 31) / 32, Policy::kGroups);
         staged = begin + lane;

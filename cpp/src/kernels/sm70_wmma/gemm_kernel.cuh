@@ -284,11 +284,9 @@ __global__ void __launch_bounds__(Policy::tile.threads, Policy::blocks_per_sm)
 
         // 2. Accumulate over K.
         const auto* a = static_cast<const Element*>(args.a.data) +
-                        batch_offset(args.batch, args.a.batch_stride, in.batch) +
-                        in.m * args.a.row_stride + k * args.a.col_stride;
+                        element_offset(args.batch, args.a, in.batch, in.m, k);
         const auto* b = static_cast<const Element*>(args.b.data) +
-                        batch_offset(args.batch, args.b.batch_stride, in.batch) +
-                        k * args.b.row_stride + in.n * args.b.col_stride;
+                        element_offset(args.batch, args.b, in.batch, k, in.n);
         typename Mainloop<Policy>::Accumulators acc;
 #pragma unroll
         for (int i = 0; i < S::kFragmentsM; ++i) {

@@ -85,11 +85,9 @@ __device__ __forceinline__ void compute_tile(const GemmArgs& args, const Epilogu
 
     // 2. Accumulate over K.
     const auto* a = static_cast<const typename Policy::ElementA*>(args.a.data) +
-                    batch_offset(args.batch, args.a.batch_stride, place.batch) +
-                    place.m * args.a.row_stride + k * args.a.col_stride;
+                    element_offset(args.batch, args.a, place.batch, place.m, k);
     const auto* b = static_cast<const typename Policy::ElementB*>(args.b.data) +
-                    batch_offset(args.batch, args.b.batch_stride, place.batch) +
-                    k * args.b.row_stride + place.n * args.b.col_stride;
+                    element_offset(args.batch, args.b, place.batch, k, place.n);
     typename S::Sums sums = {};
     using Loop = MainloopOf<Policy>;
     const typename Loop::Ring ring(

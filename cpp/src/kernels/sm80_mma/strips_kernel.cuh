@@ -217,15 +217,12 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
         const std::int64_t first_k = kAnyK ? place.part * params.split.k_per_split : 0;
         k_left = kAnyK ? min(params.split.k_per_split, args.k - first_k) : args.k;
         from_a = static_cast<const Element*>(args.a.data) +
-                 batch_offset(args.batch, args.a.batch_stride, place.batch) +
-                 place.m * args.a.row_stride + first_k * args.a.col_stride;
+                 element_offset(args.batch, args.a, place.batch, place.m, first_k);
         from_b = static_cast<const Element*>(args.b.data) +
-                 batch_offset(args.batch, args.b.batch_stride, place.batch) +
-                 place.n * args.b.col_stride + first_k * args.b.row_stride;
+                 element_offset(args.batch, args.b, place.batch, first_k, place.n);
         next.rows = place.rows;
         next.cols = place.cols;
-        next.d = batch_offset(args.batch, args.d.batch_stride, place.batch) +
-                 place.m * args.d.row_stride + place.n * args.d.col_stride +
+        next.d = element_offset(args.batch, args.d, place.batch, place.m, place.n) +
                  place.part * params.split.d_stride;
     };
     const auto bring_step = [&] {

@@ -53,11 +53,9 @@ __global__ void __launch_bounds__(32, std::min(Math::kShape.blocks_per_sm, kMost
             next.rows = static_cast<int>(min(args.m - next.m, std::int64_t{params.rows}));
         }
         from_a = static_cast<const Element*>(args.a.data) +
-                 batch_offset(args.batch, args.a.batch_stride, next.batch) +
-                 next.m * args.a.row_stride;
+                 element_offset(args.batch, args.a, next.batch, next.m, 0);
         from_b = static_cast<const Element*>(args.b.data) +
-                 batch_offset(args.batch, args.b.batch_stride, next.batch) +
-                 next.n * args.b.col_stride;
+                 element_offset(args.batch, args.b, next.batch, 0, next.n);
     };
     find_next(blockIdx.x);  // a block has one at least; found while the predecessor still runs
     device::wait_for_predecessor();
