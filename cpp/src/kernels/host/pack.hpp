@@ -153,7 +153,7 @@ struct Runs {
 };
 
 // out[j][i] = in[i][j], `rows` and `cols` of `in`.
-template <class V, class Lane>
+template <class Lane>
 static void transpose(const Lane* in, std::int64_t in_pitch, int rows, int cols, Lane* out,
                       int out_pitch) {
     int i = 0;
@@ -277,7 +277,7 @@ struct Packer {
                        std::int64_t first_lane, int lanes, Lane* to, int pitch) {
         alignas(64) Lane chunk[kChunk * kAcross];
         if (are_lanes(lines.dtype) && lines.line_stride == 1) {
-            transpose<V>(lane_at(lines, line, first_lane), lines.k_stride, lanes, count, to, pitch);
+            transpose(lane_at(lines, line, first_lane), lines.k_stride, lanes, count, to, pitch);
         } else if (lines.along_k()) {
             for (int i = 0; i < count; ++i) {
                 read_along(lines, line + i, first_lane, lanes, to + i * pitch);
@@ -288,7 +288,7 @@ struct Packer {
                 for (int i = 0; i < n; ++i) {
                     read_across(lines, line, first_lane + lane + i, count, chunk + i * kAcross);
                 }
-                transpose<V>(chunk, kAcross, n, count, to + lane, pitch);
+                transpose(chunk, kAcross, n, count, to + lane, pitch);
             }
         }
         for (int i = count; i < used; ++i) {
@@ -320,8 +320,8 @@ struct Packer {
                 continue;
             }
             if (are_lanes(lines.dtype) && lines.k_stride == 1) {
-                transpose<V>(lane_at(lines, line, first_lane), lines.line_stride, count, lanes, to,
-                             kTileCols);
+                transpose(lane_at(lines, line, first_lane), lines.line_stride, count, lanes, to,
+                          kTileCols);
                 continue;
             }
             for (int lane = 0; lane < lanes; lane += kChunk) {
@@ -329,7 +329,7 @@ struct Packer {
                 for (int i = 0; i < count; ++i) {
                     read_along(lines, line + i, first_lane + lane, n, chunk + i * kChunk);
                 }
-                transpose<V>(chunk, kChunk, count, n, to + lane * kTileCols, kTileCols);
+                transpose(chunk, kChunk, count, n, to + lane * kTileCols, kTileCols);
             }
         }
     }
