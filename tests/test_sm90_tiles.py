@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, data, forced, round_to
+from harness import COL, MODES, Lab, Layout, cuda, data, forced, round_to
 
 pytestmark = pytest.mark.gpu
 FAMILY = "sm90_wgmma"
@@ -56,6 +56,7 @@ def check(kernel, m, n, k, batch=(), **how):
             c[:] = c[0]
     done = Lab(tcgemm, FAMILY).check(mode, a, b, c, expect="exact", **how)
     assert done.kernel == kernel
+    return done
 
 
 def around(extent):
@@ -110,6 +111,31 @@ def test_tiles_behind_the_last_wave(kernel_of_any_mode):
     for m, n in ((12 * rows, 11 * columns + 8), (13 * rows + 1, 21 * columns - 1)):
         for layout in (Layout(), ODD):
             check(kernel_of_any_mode, m, n, 24 * block_k + 3, layouts={"out": layout})
+
+
+# Kernels whose warpgroups share a tile: whole tiles of rows, tiles of columns and k-blocks, where
+# of the tiles of 132 SMs the last ones have parts of K, of no more stages than a block holds.
+RESTS = {
+    f"{FAMILY}_f16_acc16_128x256": (3, 34, 20),
+    f"{FAMILY}_f16_128x256": (4, 28, 32),
+    f"{FAMILY}_f16_192x208": (56, 7, 36),
+    f"{FAMILY}_f16_promoted_128x192": (4, 56, 24),
+    f"{FAMILY}_e4m3_promoted_128x208": (42, 37, 20),
+    f"{FAMILY}_i8_128x256": (3, 34, 20),
+}
+kernel_of_shared_tiles = forced.kernels(FAMILY, RESTS.get)
+
+
+def test_parts_behind_tiles_of_few_rows(kernel_of_shared_tiles):
+    """A warpgroup that has no rows to store leaves sums of a part while another one stores: none
+    may take the one's barrier for the other's."""
+    rows, columns, block_k = tile_of(kernel_of_shared_tiles)
+    of_rows, of_columns, of_k = RESTS[kernel_of_shared_tiles]
+    m, n, k = of_rows * rows + 64, of_columns * columns, of_k * block_k
+    for out in (Layout(), ODD, STEP):
+        layouts = {"out": out}
+        done = check(kernel_of_shared_tiles, m, n, k, layouts=layouts, rows=range(0, m, 7))
+    assert done.split_k > 1 or cuda.sm_count() != 132
 
 
 def test_each_c(kernel_of_any_mode):

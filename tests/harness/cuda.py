@@ -33,12 +33,20 @@ def device_count() -> int:
     return count.value
 
 
+def _attribute(attribute: int, ordinal: int) -> int:
+    value = ctypes.c_int()
+    call("cuDeviceGetAttribute", ctypes.byref(value), attribute, ordinal)
+    return value.value
+
+
 @functools.cache
 def compute_capability(ordinal: int = 0) -> tuple[int, int]:
-    major, minor = ctypes.c_int(), ctypes.c_int()
-    call("cuDeviceGetAttribute", ctypes.byref(major), 75, ordinal)
-    call("cuDeviceGetAttribute", ctypes.byref(minor), 76, ordinal)
-    return major.value, minor.value
+    return _attribute(75, ordinal), _attribute(76, ordinal)
+
+
+@functools.cache
+def sm_count(ordinal: int = 0) -> int:
+    return _attribute(16, ordinal)
 
 
 @functools.cache

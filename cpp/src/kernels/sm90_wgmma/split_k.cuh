@@ -218,9 +218,12 @@ class GridSplit : PartSums<Policy> {
         Base::for_units(sums, [&](int s, int i, float4 unit) {
             __stcg(to + s * slab + piece_of(i, 0) * 32, unit);
         });
-        // The release publishes what all threads wrote before the barrier.
-        ptx::named_barrier(Barrier<Policy>::kConsumer + (Policy::kPingPong ? consumer : 0),
-                           kThreads);
+        // The release publishes what all threads wrote before the barrier. Consumers that share a
+        // tile meet at a barrier of them all: one of them may still store the tile before, and
+        // synchronize its own threads at its own.
+        ptx::named_barrier(
+            Policy::kPingPong ? Barrier<Policy>::kConsumer + consumer : Barrier<Policy>::kConsumers,
+            kThreads);
         for (int share = warpgroup * kWarpgroup + thread; share < split_.shares;
              share += kThreads) {
             ptx::store_release(flag(slot, share), split_.epoch);
