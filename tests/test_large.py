@@ -112,3 +112,40 @@ def test_b07_leading_dimension_beyond_2p31(lab, mode, rng):
     assert oracle.judge_exact(mode, got[rows], want).of_hard == 0
     others = np.delete(np.arange(m), rows)
     assert np.isnan(wide(got[others])).all()  # their rows of A hold the NaN of the gaps
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "int8"))
+@pytest.mark.parametrize("k", [2**31 - 1152, 2**31 + 128], ids=["below", "above"])
+def test_b07_k_around_2p31(lab, mode, k):
+    """A row by a column: the last k are multiplied, and nothing that lies behind them."""
+    if lab.family == "host":
+        pytest.skip("a test of GPU memory")
+    fmt, item, behind = FORMATS[mode.operand], FORMATS[mode.operand].numpy.itemsize, 4096
+    needs_memory(2 * k * item + (2 << 30))
+    memories = []
+    for byte in (0, 0x3C):  # zeros; float16 271/256, or int8 60
+        memory = cuda.DeviceMemory(k * item + behind)
+        memory.fill(byte)
+        memory.write(np.full(behind, 0x7F, np.uint8), k * item)
+        memories.append(memory)
+    numbers = {0: 3, 2**30 + 5: -2, k - 130: 5, k - 1: 7}
+    for at, number in numbers.items():
+        memories[0].write(round_to([number], mode.operand), at * item)
+    a, b = (
+        RawArray(memory, memory.address, fmt, shape, strides, (CUDA, 0))
+        for memory, shape, strides in zip(memories, ((1, k), (k, 1)), ((k, 1), (1, 1)), strict=True)
+    )
+    out = lab.place_output((1, 1), mode.accumulator)
+    how = {"out": out.array, "out_dtype": mode.accumulator}
+    if lab.family == "sm90_wgmma" and k >= 2**31:
+        with pytest.raises(lab.library.NoKernelError, match="takes k up to"):
+            lab.library.plan(a, b, **how)
+        return
+    plan = lab.library.plan(a, b, **how)
+    assert plan.family == lab.family
+    plan.execute()
+    cuda.synchronize()
+    factor = 60 if mode.name == "int8" else 271 / 256
+    assert wide(out.read("out")).item() == sum(numbers.values()) * factor
