@@ -145,7 +145,8 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     launch.waves = launch.full_waves + (launch.rest > 0 ? 1 : 0);
     launch.tiles_on_sm =
         launch.full_waves * row.blocks_per_sm + std::ceil(launch.rest / launch.sms);
-    launch.has_whole_ring = row.few_rows && launch.tiles <= launch.sms;
+    launch.has_whole_ring =
+        row.fits_ring && (row.few_rows || row.blocks_per_sm > 1) && launch.tiles <= launch.sms;
 
     const double item = row.element_bytes();
     launch.matrices_a = distinct_matrices(*problem, problem->a);

@@ -25,7 +25,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_64x64, T, T, float, false, 64, 64, 1, false, 2, 1.63, 0.076, 0.65)                      \
     ROW(type##_64x64_pp, T, T, float, false, 64, 64, 2, true, 1, 1.9, 0.067, 0.53)                     \
     ROW(type##_promoted_128x192, T, T, float, true, 128, 192, 2, false, 1, 2.93, 0.476, 3.48)          \
-    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 1.8, 0.153, 0.42)
+    ROW(type##_promoted_64x128, T, T, float, true, 64, 128, 1, false, 2, 2.4, 0.153, 0.42)
 // 16-bit elements, in all layouts, with K split where that pays.
 #define TCGEMM_SM90_WGMMA_ROWS(ROW)                                                                    \
     ROW(f16_acc16_128x256, __half, __half, __half, false, 128, 256, 2, false, 1, 3.2, 0.55, 2.94)      \
@@ -91,10 +91,12 @@ namespace tcgemm::sm90_wgmma {
         /* those of integers, whose loops would spill): what that leaves of shared memory */       \
         /* holds further stages. */                                                                \
         static constexpr bool narrows = block_n > 128 && !std::is_same_v<A, std::int8_t>;          \
-        /* Loops that promote lose a tenth to a ring whose size is not known before. */            \
-        static constexpr bool fits_ring = few_rows || (narrows && !promotes);                      \
+        /* Large tiles that promote lose a tenth to a ring whose size is not known before. Small   \
+           ones would wait for loads in theirs, where a block has an SM for itself. */             \
+        static constexpr bool small_promoted = any_major && promotes && blocks > 1;                \
+        static constexpr bool fits_ring = few_rows || (narrows && !promotes) || small_promoted;    \
         /* A quarter of those. Otherwise half or less is for the next smaller tile, if any. */     \
-        static constexpr int least_n = few_rows                                          ? 32      \
+        static constexpr int least_n = few_rows || small_promoted                        ? 32      \
                                        : !narrows || std::is_same_v<accumulator, __half> ? block_n \
                                        : any_major || !promotes                                    \
                                            ? block_n / 4 / kWidthStep * kWidthStep                 \
