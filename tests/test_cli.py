@@ -330,6 +330,13 @@ def test_results_and_plot_are_two_files(capsys, tmp_path, monkeypatch, command):
     assert "--plot names the same file" in output.err
 
 
+@pytest.mark.parametrize("option", [["--k", "16"], ["--peers"], ["--from-json", "a.json"]])
+def test_verify_probes_the_gpu_alone(capsys, option):
+    status, output = run(capsys, "verify", "--probe", *option)
+    assert status == 2
+    assert f"{option[0]}: --probe measures tensor cores only" in output.err
+
+
 def test_verify_plot(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "verify.png"

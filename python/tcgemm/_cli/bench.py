@@ -33,7 +33,7 @@ from tcgemm._cli.report import (
     note,
     progress,
     read_results,
-    refuse_beside_from_json,
+    refuse_beside,
     write_json,
 )
 
@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         check_can_write(arguments.json, arguments.plot)
     if arguments.from_json:
-        refuse_beside_from_json(arguments, "plot")
+        refuse_beside(arguments, "--from-json", "measures nothing", "plot")
         reports = [_read(path) for path in arguments.from_json.split(",")]
     else:
         reports = [_measure_all(arguments)]

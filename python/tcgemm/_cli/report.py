@@ -66,12 +66,12 @@ def refuse_empty(arguments: argparse.Namespace) -> None:
             raise UsageError(f'{option} "": it is empty; give it a value, or leave it out')
 
 
-def refuse_beside_from_json(arguments: argparse.Namespace, *others: str) -> None:
-    """What says how to measure has no part in results that are there; `others` have."""
+def refuse_beside(arguments: argparse.Namespace, ruling: str, why: str, *others: str) -> None:
+    """Beside option `ruling` other options have no part, for what `why` says; `others` have."""
     for name, default in vars(arguments.parser.parse_args([])).items():
-        if name not in (*others, "from_json") and getattr(arguments, name) != default:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option}: --from-json measures nothing; leave out one of the two")
+        option = "--" + name.replace("_", "-")
+        if option != ruling and name not in others and getattr(arguments, name) != default:
+            raise UsageError(f"{option}: {ruling} {why}; leave out one of the two")
 
 
 def is_stream(path: str) -> bool:

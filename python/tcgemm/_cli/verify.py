@@ -32,7 +32,7 @@ from tcgemm._cli.report import (
     heading,
     progress,
     read_results,
-    refuse_beside_from_json,
+    refuse_beside,
     write_json,
 )
 
@@ -119,9 +119,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         check_can_write(arguments.json, arguments.plot)
     if arguments.probe:
+        refuse_beside(arguments, "--probe", "measures tensor cores only", "device", "json")
         return _probe(arguments)
     if arguments.from_json:
-        refuse_beside_from_json(arguments, "plot", "json")
+        refuse_beside(arguments, "--from-json", "measures nothing", "plot", "json")
         keys = {"family", "mode", "data", "k"}
         report = read_results(arguments.from_json, "verify", set(), "results", keys, _SHOWN)
     else:
