@@ -118,9 +118,6 @@ def test_p03_cuda_array_interface(place):
     address = x.__cuda_array_interface__["data"][0]
     with pytest.raises(tcgemm.LayoutError, match="out is read-only"):
         tcgemm.matmul(y.T, y, out=OnlyInterface(place.empty((5, 5)), data=(address, True)))
-    for wrong in ({"typestr": None}, {"shape": None}, {"data": "0x100"}, {"strides": (1.5, 1)}):
-        with pytest.raises(tcgemm.DTypeError, match=r"a .*_interface__ is missing or of"):
-            tcgemm.matmul(OnlyInterface(x, **wrong), y, out=out)
     with pytest.raises(tcgemm.DTypeError, match="a has a mask"):
         tcgemm.matmul(OnlyInterface(x, mask=y), y, out=out)
 

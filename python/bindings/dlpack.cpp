@@ -337,9 +337,9 @@ ImportedArray import_dlpack(py::handle array, TypeInfo& type, const char* operan
 
 // --- DLPack's C exchange API
 
-ImportedArray just(const ArrayView& view) {
+ImportedArray as_before(const ArrayView& known) {
     ImportedArray imported;
-    imported.view = view;
+    imported.view = known;
     return imported;
 }
 
@@ -374,8 +374,10 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
         // Of what is bound to a plan either may have been set since.
         check_gradient(array, operand);
         check_negative_bit(array, operand);
-        if (known != nullptr && describes(*known, tensor, device)) return just(*known);
-        return just(view_of(tensor, 0, type, operand));
+        if (known != nullptr && describes(*known, tensor, device)) return as_before(*known);
+        ImportedArray imported;
+        imported.view = view_of(tensor, 0, type, operand);
+        return imported;
     }
     DLManagedTensorVersioned* managed = nullptr;
     if (type.exchange->managed_tensor_from_py_object_no_sync(array.ptr(), &managed) != 0) {
@@ -387,7 +389,7 @@ ImportedArray import_exchange(py::handle array, const TypeInfo& type, const char
 // --- CUDA Array Interface, version 3
 
 ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type,
-                                          const char* operand, Device device) try {
+                                          const char* operand, Device device) {
     const auto interface = py::cast<py::dict>(array.attr("__cuda_array_interface__"));
     const auto get = [&](const char* key) -> py::object {
         return interface.contains(key) ? py::object(interface[key]) : py::none();
@@ -398,7 +400,7 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
     }
     ImportedArray imported;
     ArrayView& view = imported.view;
-    set_dtype(view, py::dtype::from_args(py::cast<py::str>(get("typestr"))), type, operand);
+    set_dtype(view, py::dtype::from_args(get("typestr")), type, operand);
     view.device = device;
     const auto shape = py::cast<py::tuple>(get("shape"));
     check_rank(static_cast<int64_t>(shape.size()), operand);
@@ -421,9 +423,6 @@ ImportedArray import_cuda_array_interface(py::handle array, const TypeInfo& type
         imported.ready_on = handle == 1 ? nullptr : reinterpret_cast<StreamHandle>(handle);
     }
     return imported;
-} catch (const py::cast_error&) {
-    throw DTypeError(std::string(operand) + " (" + type.name +
-                     "): an entry of its __cuda_array_interface__ is missing or of a wrong type");
 }
 
 }  // namespace
@@ -445,7 +444,7 @@ ImportedArray import_at_once(py::handle array, const TypeInfo& type, const char*
         case Protocol::numpy: return import_numpy(array, type, operand);
         case Protocol::cupy:
             // CuPy never gives an array other memory; a `shape` set since is that of another view.
-            if (known != nullptr) return just(*known);
+            if (known != nullptr) return as_before(*known);
             return import_cupy(array, type, operand);
         default: return import_exchange(array, type, operand, known);
     }
