@@ -478,6 +478,7 @@ int main(int argc, char** argv) {
     if (argc < 5)
         return std::fprintf(stderr, "usage: schedule_bench FAMILY DTYPE LAYOUT SHAPE...\n"), 2;
     const Request request(argv);
+    (void)properties(Device::cuda(0));  // throws the reason where there is none
     const Gpu gpu(request.dtype);
     std::printf("shape\tkernel\tsplit\ttile_n\tchosen\tmodel_us\tus\ttflops\terror\n");
     for (int arg = 4; arg < argc; ++arg) {

@@ -67,7 +67,7 @@ def refuse_empty(arguments: argparse.Namespace) -> None:
 
 
 def refuse_beside(arguments: argparse.Namespace, ruling: str, why: str, *others: str) -> None:
-    """Beside option `ruling` other options have no part, for what `why` says; `others` have."""
+    """Refuse options that option `ruling` makes meaningless, for `why`; all but `others`."""
     for name, default in vars(arguments.parser.parse_args([])).items():
         option = "--" + name.replace("_", "-")
         if option != ruling and name not in others and getattr(arguments, name) != default:

@@ -323,7 +323,7 @@ double memory_us(const Launch& launch) {
     constexpr double kPairBytesPerUs = 6.45e4;
     const DeviceProperties& device = launch.product.device;
     const double bytes = moved_bytes(launch);
-    // A block alone on its SM has the whole ring, where it is fitted to few rows.
+    // A block alone on its SM has the whole ring, where a small tile's is fitted.
     const double us = launch.splits_all || launch.has_whole_ring
                           ? spread_us(bytes, launch.tiles, device)
                           : bytes / memory_rate(device);
