@@ -371,7 +371,8 @@ def test_short_launches_are_timed_in_a_graph(seconds, captures, method):
     timing.time_kernels(backend, [contender], 0.01)
     assert contender.method == method
     assert backend.replays == (len(contender.kernel_seconds) if method == "graph" else 0)
-    assert contender.launches % 3 == 0
+    # Whole turns through the works; one launch where the machine is so busy that it fills a round.
+    assert contender.launches % 3 == 0 or (seconds and contender.launches == 1)
 
 
 def test_the_fastest_candidate_is_found():
