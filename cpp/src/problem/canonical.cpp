@@ -240,7 +240,8 @@ std::optional<GemmProblem> gather_rows(GemmProblem& p) {
     GemmProblem gathered = p;
     gathered.a = packed(p);
     make_many_rows(gathered);
-    if (gathered.m == p.m) return std::nullopt;
+    // Rows that are all the same one, of matrices that share A too, no tensor map can describe.
+    if (gathered.m == p.m || gathered.a.row_stride == 0) return std::nullopt;
     merge_batch_dimensions(gathered);
     set_all_strides(gathered);
     return gathered;

@@ -291,6 +291,19 @@ TEST(rows_of_a_packed_a_change_places_with_matrices) {
     CHECK_EQ((*all)->a.col_stride, 1);
 }
 
+// Kernels ask for steps between the rows of what they are given.
+TEST(matrices_that_share_a_and_b_are_not_gathered_as_one_row) {
+    GemmProblem p = row_major(2, 5, 6);
+    p.batch_rank = 1;
+    p.batch_shape = {64};
+    p.a.row_stride = 1;
+    p.a.col_stride = 2;
+    p.c.batch_stride = p.d.batch_stride = {10};
+    CHECK(!ValidProblem::check(p).gathered());
+    p.a.batch_stride = {12};
+    CHECK(ValidProblem::check(p).gathered().has_value());
+}
+
 TEST(matrices_are_not_gathered_where_that_gives_no_more_rows) {
     const auto gathers = [](const auto& change) {
         GemmProblem p = grouped_queries();

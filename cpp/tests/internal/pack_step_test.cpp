@@ -229,6 +229,7 @@ TEST(every_form_of_a_problem_multiplies_the_same_elements) {
             const PackStep step = plan_packing(*gathered, needs, Schedule{}).a;
             CHECK_EQ(step.needed, p.k > 0);
             if (!step.needed) continue;
+            CHECK(p.m == 1 || step.result.row_stride > 0);
             const std::vector<int64_t> from = packed_from(step.task);
             Operand packed = p.a;
             packed.row_stride = step.result.row_stride;
