@@ -129,3 +129,27 @@ def test_p08_the_memory_of_graphs_that_are_gone_is_used_again():
     used_by(1)  # what torch keeps for graphs
     workspace = tcgemm.plan(a, a, out=out).workspace_bytes
     assert used_by(16) < 4 * workspace
+
+
+@pytest.mark.gpu
+def test_p08_a_capture_does_not_ask_for_arrays_that_are_held():
+    """Of products on a given stream: but for the relaxed mode, a question to an event ends it."""
+    place = Place("cupy", "cuda")
+    cupy = place.module
+    values = np.random.default_rng(0).integers(-3, 4, (128, 128))
+    a, out = place.array(values), place.empty((128, 128))
+    plan = tcgemm.plan(a, a, out=out)
+    given, stream = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+    cupy.cuda.Device().synchronize()
+    with stream:
+        plan.execute()
+        tcgemm.matmul(a, a, stream=given)
+        stream.synchronize()
+        stream.begin_capture(cupy.cuda.runtime.streamCaptureModeThreadLocal)
+        plan.execute()
+        graph = stream.end_capture()
+        out.data.memset_async(0, out.nbytes)
+        graph.launch(stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(place.to_numpy(out), values @ values)
+    given.synchronize()

@@ -215,11 +215,20 @@ void Operands::choose_stream(py::handle stream) {
     } else {
         stream_ = given_stream_ ? *given_stream_ : current_[kA].value_or(nullptr);
     }
+    let_go();
+}
+
+// Adapters ask events whether they have happened, which would end a capture.
+void Operands::let_go() const {
+    for (const auto& type : types_) {
+        if (type == nullptr || !type->keeps_arrays || stream_.is_capturing()) continue;
+        type->keeps_arrays = py::cast<bool>(type->adapter.attr("let_go")());
+        return;  // one adapter has them all
+    }
 }
 
 std::optional<StreamHandle> Operands::current_stream(Slot slot) const {
-    TypeInfo& type = *types_[slot];
-    if (type.keeps_arrays) type.keeps_arrays = py::cast<bool>(type.adapter.attr("let_go")());
+    const TypeInfo& type = *types_[slot];
     if (type.protocol == Protocol::exchange_api) {
         void* stream = nullptr;
         if (type.exchange->current_work_stream(kDLCUDA, memory_.ordinal, &stream) != 0) {

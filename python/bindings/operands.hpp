@@ -63,6 +63,7 @@ class Operands {
     void check_out_is_writable() const;
     void choose_compute_device(std::optional<Device> planned);
     void choose_stream(py::handle stream);
+    void let_go() const;  // of arrays that frameworks' adapters hold, where they are free
     bool any_jax_on_gpu() const;
     std::optional<StreamHandle> current_stream(Slot slot) const;
     // Whether we, not the producer, make our stream wait for what its framework has in flight.
