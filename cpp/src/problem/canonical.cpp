@@ -229,6 +229,9 @@ bool bring_into_form(GemmProblem& p) {
         transpose(p);
         transposed = !transposed;
         fold_batch_into_rows(p);  // what shared A shares B now
+    } else if (p.m > 1 && p.n > 1 && p.d.row_stride == 1 && p.d.col_stride != 1) {
+        transpose(p);  // matrices that became rows of a column-major D
+        transposed = !transposed;
     }
     set_all_strides(p);
     return transposed;

@@ -35,6 +35,23 @@ TEST(computes_a_column_major_output_as_its_transpose) {
     CHECK_EQ(column->d.row_stride, 3);
 }
 
+TEST(computes_rows_that_were_matrices_of_a_column_major_output_as_its_transpose) {
+    GemmProblem p = row_major(1, 5, 6);
+    p.batch_rank = 1;
+    p.batch_shape = {7};
+    p.a.batch_stride = {6};
+    p.d = p.c = {DType::f32, 0, 7, {1}, 16};
+    const ValidProblem v = ValidProblem::check(p);
+    CHECK(v.is_transposed());
+    CHECK_EQ(v->batch_rank, 0);
+    CHECK_EQ(v->m, 5);
+    CHECK_EQ(v->n, 7);
+    CHECK_EQ(v->d.row_stride, 7);
+    CHECK_EQ(v->d.col_stride, 1);
+    CHECK_EQ(v->b.row_stride, 1);  // A, 7 x 6 row-major, transposed
+    CHECK_EQ(v->b.col_stride, 6);
+}
+
 TEST(merges_batch_dimensions_that_one_stride_walks) {
     GemmProblem p = row_major(4, 5, 6);
     p.batch_rank = 4;
