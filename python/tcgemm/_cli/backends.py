@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import importlib.util
 import os
@@ -379,6 +380,22 @@ def _gpu_framework(device: str) -> Backend | None:
     if installed("cupy"):
         return CupyBackend(device)
     return None
+
+
+def add_backend_arguments(
+    to: argparse.ArgumentParser | argparse._ArgumentGroup,
+    default: str = "on a GPU torch or cupy if installed, else numpy",
+) -> None:
+    """What choose() takes. `default`: the framework where none is asked for."""
+    to.add_argument(
+        "--device",
+        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
+    )
+    to.add_argument(
+        "--framework",
+        choices=["numpy", "torch", "cupy"],
+        help=f"of the arrays (default: {default})",
+    )
 
 
 def choose(framework: str | None = None, device: str | None = None) -> Backend:

@@ -9,7 +9,7 @@ from typing import Any
 
 import tcgemm
 from tcgemm._cli import machine
-from tcgemm._cli.backends import Backend, choose
+from tcgemm._cli.backends import Backend, add_backend_arguments, choose
 from tcgemm._cli.bench_report import case_of, print_report, summary
 from tcgemm._cli.cases import (
     LAYOUTS,
@@ -99,15 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="force each of these kernel families, such as sm70_wmma,simt",
     )
     where = parser.add_argument_group("where and how")
-    where.add_argument(
-        "--device",
-        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
-    )
-    where.add_argument(
-        "--framework",
-        choices=["numpy", "torch", "cupy"],
-        help="of the arrays (default: on a GPU torch or cupy if installed, else numpy)",
-    )
+    add_backend_arguments(where)
     where.add_argument("--no-peers", action="store_true", help="measure tcgemm alone")
     where.add_argument(
         "--seconds",

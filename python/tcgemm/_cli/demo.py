@@ -11,7 +11,14 @@ from typing import Any
 import tcgemm
 from tcgemm._cli import accuracy, machine, timing
 from tcgemm._cli.accuracy import Accuracy
-from tcgemm._cli.backends import Backend, NumpyBackend, choose, compute_capability, gpu_of
+from tcgemm._cli.backends import (
+    Backend,
+    NumpyBackend,
+    add_backend_arguments,
+    choose,
+    compute_capability,
+    gpu_of,
+)
 from tcgemm._cli.cases import MOST_ELEMENTS
 from tcgemm._cli.modes import MODES, Mode, bounds
 from tcgemm._cli.report import (
@@ -46,15 +53,7 @@ class Outcome:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device",
-        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
-    )
-    parser.add_argument(
-        "--framework",
-        choices=["numpy", "torch", "cupy"],
-        help="framework of the arrays (default: NumPy, and on a GPU also PyTorch or CuPy)",
-    )
+    add_backend_arguments(parser, default="numpy, and on a GPU also torch or cupy if installed")
     parser.add_argument(
         "--size", type=int, metavar="N", help="multiply N x N matrices (default: by speed)"
     )

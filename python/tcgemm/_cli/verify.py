@@ -11,7 +11,13 @@ import numpy as np
 
 import tcgemm
 from tcgemm._cli import accuracy, machine
-from tcgemm._cli.backends import Backend, choose, compute_capability, gpu_of
+from tcgemm._cli.backends import (
+    Backend,
+    add_backend_arguments,
+    choose,
+    compute_capability,
+    gpu_of,
+)
 from tcgemm._cli.bench_report import where
 from tcgemm._cli.cases import (
     MOST_ELEMENTS,
@@ -80,15 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--n", type=int, default=_N, help="columns of the results (default: %(default)s)"
     )
-    parser.add_argument(
-        "--device",
-        help="cpu, cuda or cuda:N (default: TCGEMM_DEVICE, or the first usable GPU, or cpu)",
-    )
-    parser.add_argument(
-        "--framework",
-        choices=["numpy", "torch", "cupy"],
-        help="of the arrays (default: on a GPU torch or cupy if installed, else numpy)",
-    )
+    add_backend_arguments(parser)
     parser.add_argument(
         "--json",
         metavar="FILE",
