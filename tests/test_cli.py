@@ -337,6 +337,16 @@ def test_verify_probes_the_gpu_alone(capsys, option):
     assert f"{option[0]}: --probe measures tensor cores only" in output.err
 
 
+def test_verify_is_interrupted(capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tcgemm, "plan", interrupt)
+    status, output = run(capsys, "verify", "--k", "16")
+    assert (status, output.out) == (130, "")
+    assert "interrupted" in output.err
+
+
 def test_verify_plot(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "verify.png"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import cuda, round_to, wide
 from tcgemm import _core
-from tcgemm._cli import probe
+from tcgemm._cli import main, probe, verify
 
 NAMES = {
     "fp16": "float16",
@@ -83,6 +83,19 @@ def test_n24_hw_probe_warns_of_a_gpu_that_differs():
     found = {"mma_fp16": probe.Findings(8, 24, True, "toward zero", True, True)}
     assert probe.differences(found, 8) == []
     assert "8 addends" in probe.differences(found, 7)[0]
+
+
+@pytest.mark.parametrize("json", [[], ["--json", "-"]], ids=["table", "json"])
+@pytest.mark.parametrize(("major", "status"), [(8, 0), (7, 1)])
+def test_n24_hw_probe_of_a_gpu_that_differs_fails(capsys, monkeypatch, json, major, status):
+    found = {"mma_fp16": probe.Findings(8, 24, True, "toward zero", True, True)}
+    gpu = {"ordinal": 0, "name": "a GPU", "compute_capability": (major, 0)}
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")  # main() sets it: here it is restored
+    monkeypatch.setattr(verify, "gpu_of", lambda backend: gpu)
+    monkeypatch.setattr(verify.machine, "describe", lambda device: {})
+    monkeypatch.setattr(probe, "measure", lambda ordinal: found)
+    assert main(["verify", "--probe", *json]) == status
+    assert ("known: 4 and 23" in capsys.readouterr().out) == bool(status)
 
 
 @pytest.mark.gpu

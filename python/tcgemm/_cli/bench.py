@@ -62,7 +62,7 @@ is faster. The peers on a GPU are cuBLAS as the framework calls it and the faste
 candidates, chosen by a short measurement. Every timed result is compared with FP64.
 
 exit status: 1 if a result is wrong (whatever the speed) or nothing could be measured, 2 for a wrong
-argument
+argument, 130 for ^C
 """
 
 

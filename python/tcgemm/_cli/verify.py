@@ -62,7 +62,8 @@ Each number is the largest error of an element over its bound c |A||B| + u |D|: 
 if it is at most 1. That of a peer, which promises nothing, is over c |A||B|. The gate is a tighter
 limit, which detects regressions.
 
-exit status: 1 if a bound or gate is broken or nothing could be measured, 2 for a wrong argument
+exit status: 1 if a bound or gate is broken or nothing could be measured, with --probe if addends or
+fraction bits differ from those known of such GPUs; 2 for a wrong argument, 130 for ^C
 """
 
 
@@ -177,13 +178,17 @@ def _probe(arguments: argparse.Namespace) -> int:
             f"--probe: needs a GPU ({tcgemm.cuda_unavailable_reason() or 'the device is cpu'})"
         )
     found = probe.measure(gpu["ordinal"])
+    different = probe.differences(found, gpu["compute_capability"][0])
     if arguments.json:
         report = {
             "machine": machine.describe(f"cuda:{gpu['ordinal']}"),
             "probe": probe.describe(found),
+            "differences": different,
         }
         write_json(report, arguments.json)
-    return probe.show(found, gpu) if arguments.json != "-" else 0
+    if arguments.json != "-":
+        probe.show(found, gpu, different)
+    return 1 if different else 0
 
 
 def _broken(result: dict[str, Any]) -> bool:
