@@ -141,6 +141,19 @@ def test_p12_what_is_refused(changes, error, words, a, b):
         tcgemm.matmul(a.T, Producer(a, **changes), out=np.empty((4, 4), np.float32))
 
 
+def test_p12_what_an_operand_of_less_than_8_bits_may_become():
+    int8 = np.ones((4, 4), np.int8)
+    for operand, advice in (
+        ("scale_a", "scales are float32: cast it to float32"),
+        ("c", "pass c converted to the result's dtype"),
+        ("out", "pass an out of the result's dtype"),
+    ):
+        few_bits = Producer(np.full((4, 4), 7, np.float32), dtype=(17, 4, 1))
+        with pytest.raises(tcgemm.DTypeError, match=rf"^{operand} .*4 bits .*\); {advice}$"):
+            tcgemm.gemm(int8, int8, **{operand: few_bits})
+        assert (few_bits.values == 7).all()
+
+
 @pytest.mark.parametrize("answer", [(), (1,), ("cpu", 0), (1, 0, 0), (2**70, 0), (1.5, 0), None, 1])
 def test_a_malformed_dlpack_device_is_named(answer, a, b):
     producer = Producer(a)

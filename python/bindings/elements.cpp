@@ -147,10 +147,13 @@ void set_dtype(ArrayView& view, DLDataType dtype, uint64_t flags, const TypeInfo
                          " lanes); view it as scalars with one more dimension");
     }
     if (dtype.bits < 8) {
+        const std::string advice = is_result(operand)  ? "pass " + result_of_its_dtype(operand)
+                                   : is_scale(operand) ? "scales are float32: cast it to float32"
+                                                       : "cast it to int8 or float16";
         throw DTypeError(
             std::string(operand) + " has elements of " + std::to_string(dtype.bits) + " bits (" +
-            (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ? "padded" : "packed") +
-            "); cast it to int8 or float16");
+            (flags & DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED ? "padded" : "packed") + "); " +
+            advice);
     }
     for (const DTypeInfo& known : kDTypes) {
         if (known.dlpack_code != dtype.code || known.bits != dtype.bits) continue;
