@@ -107,10 +107,16 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=256, help="in a row, between waits")
     parser.add_argument("--json", help="write the figures here too")
     options = parser.parse_args()
+    frameworks = options.frameworks.split(",")
+    for framework in frameworks:
+        if framework not in FRAMEWORKS:
+            parser.error(f"--frameworks {framework}: expected some of {', '.join(FRAMEWORKS)}")
+    if not tcgemm.devices():
+        parser.error(f"needs a GPU ({tcgemm.cuda_unavailable_reason()})")
     report: dict[str, Any] = {"build": tcgemm.build_info(), "python": sys.version.split()[0]}
     report |= {"gpu": tcgemm.devices()[0]["name"], "unit": "us a call", "calls": options.calls}
     report["frameworks"] = {}
-    for framework in options.frameworks.split(","):
+    for framework in frameworks:
         try:
             rows, synchronize = FRAMEWORKS[framework]()
         except ImportError as error:
