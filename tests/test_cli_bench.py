@@ -155,7 +155,7 @@ def test_results_are_shown_again(capsys, tmp_path):
     file, plot = tmp_path / "bench.json", tmp_path / "bench.png"
     status, first = run(capsys, *FAST, "--sizes", "16,40", "--json", str(file))
     assert status == 0
-    status, again = run(capsys, "bench", "--from-json", str(file))
+    status, again = run(capsys, "bench", "--from-json", f" {file} , ")
     assert status == 0
     assert again.out == first.out
     report = json.loads(file.read_text())
@@ -284,6 +284,7 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
         (["--sizes", "4", "--seconds", "inf"], "--seconds inf"),
         (["--sizes", "4", "--json", "/nosuch/file.json"], "--json /nosuch/file.json"),
         (["--from-json", "/nosuch/file.json"], "--from-json /nosuch/file.json"),
+        (["--from-json", " ,"], "--from-json  ,: it names no file"),
         (["--from-json", "a.json", "--suite", "quick"], "--suite: --from-json measures nothing"),
         (["--from-json", "a.json", "--no-peers"], "--no-peers: --from-json measures nothing"),
         (["--from-json", "a.json", "--json", "b.json"], "--json: --from-json measures nothing"),

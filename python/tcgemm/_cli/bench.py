@@ -130,7 +130,10 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_write(arguments.json, arguments.plot)
     if arguments.from_json:
         refuse_beside(arguments, "--from-json", "measures nothing", "plot")
-        reports = [_read(path) for path in arguments.from_json.split(",")]
+        paths = [path.strip() for path in arguments.from_json.split(",") if path.strip()]
+        if not paths:
+            raise UsageError(f"--from-json {arguments.from_json}: it names no file")
+        reports = [_read(path) for path in paths]
     else:
         reports = [_measure_all(arguments)]
     if arguments.json != "-":
