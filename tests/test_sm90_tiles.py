@@ -89,6 +89,20 @@ def test_each_store(kernel, out):
                 check(kernel, m, n, 64, out_dtype=out_dtype, layouts=layouts, **how)
 
 
+def test_short_tiles(kernel):
+    """Several of a block: boxes of D, of C beside them, take turns in the stagings from tile to
+    tile, where short tiles have more of those than long ones."""
+    rows, columns, block_k = tile_of(kernel)
+    m, n = 17 * rows + 3, 17 * columns + 8
+    for k_blocks, how in (
+        (1, {}),
+        (3, {"out_dtype": "float32", "beta": -1}),
+        (4, {"beta": 1, "layouts": {"out": COL, "c": COL}}),
+        (6, {"out_dtype": "float32"}),
+    ):
+        check(kernel, m, n, k_blocks * block_k, **how)
+
+
 def test_long_k(kernel_of_any_mode):
     """Parts of K, each of which leaves sums in the workspace, twice in the same memory."""
     for m, n, k in ((64, 64, 20_000), (200, 200, 9_001), (500, 130, 5_000)):

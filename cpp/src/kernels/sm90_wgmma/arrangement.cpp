@@ -89,9 +89,20 @@ Ring ring_of(const RowInfo& row, const ProductSize& size, const Majors& majors,
     const int scales = size.has_block_scales || (row.block_scales && !row.fits_ring)
                            ? scale_bytes(row.tile.block_m, row.tile.block_n)
                            : 0;
-    ring.stages =
-        std::min(ring_bytes(row.consumers, on_sm) / (ring.stage_bytes + scales), kMaxStages);
-    ring.bytes = all_bytes(ring.stages, ring.stage_bytes, scales);
+    const int all_for_stages = ring_bytes(row.consumers, on_sm);
+    const auto stages = [&](int further) {
+        return std::min((all_for_stages - further) / (ring.stage_bytes + scales), kMaxStages);
+    };
+    ring.stagings = stagings(row.consumers);
+    // As many again, in place of a stage or two: in ping-pong, and where the stages that are left
+    // hold all k-blocks of a tile. Other tiles that both consumers share miss a stage more.
+    const int further = row.consumers * ring.stagings * kStagingBytes;
+    const bool pays = row.ping_pong || arrangement.k_blocks <= stages(further);
+    const bool adds = row.more_stagings && schedule.split_k == 1 && pays;
+    if (adds) ring.stagings *= 2;
+    ring.stages = stages(adds ? further : 0);
+    ring.first_staging = all_bytes(ring.stages, ring.stage_bytes, scales);
+    ring.bytes = ring.first_staging + (adds ? further : 0);
     return ring;
 }
 

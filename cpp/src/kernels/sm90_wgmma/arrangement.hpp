@@ -21,7 +21,7 @@ struct RowInfo {
     int least_n;       // columns that an instruction works on at least; see Policy
     int stage_blocks;  // k-blocks of a stage
     bool by_steps;     // see narrower()
-    bool fits_ring;
+    bool fits_ring, more_stagings;
     bool few_rows;
     bool splits_in_cluster;  // K over the two blocks of one
     bool halves;
@@ -39,10 +39,11 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,         Row::consumers,         Row::ping_pong,  Row::blocks_per_sm,
-            Row::least_n,      Row::stage_blocks,      Row::by_steps,   Row::fits_ring,
-            Row::few_rows,     Row::splits_in_cluster, Row::halves,     Row::any_major_a,
-            Row::block_scales, Row::start_us,          Row::k_block_us, Row::tile_us};
+    return {Row::tile,          Row::consumers,    Row::ping_pong,         Row::blocks_per_sm,
+            Row::least_n,       Row::stage_blocks, Row::by_steps,          Row::fits_ring,
+            Row::more_stagings, Row::few_rows,     Row::splits_in_cluster, Row::halves,
+            Row::any_major_a,   Row::block_scales, Row::start_us,          Row::k_block_us,
+            Row::tile_us};
 }
 
 // From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.

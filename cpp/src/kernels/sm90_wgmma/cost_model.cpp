@@ -52,6 +52,8 @@ struct Launch {
     double tiles_on_sm = 0;             // at most
     bool splits_all = false;            // the K of every tile
     bool has_whole_ring = false;        // a block alone on its SM, where the ring is fitted to it
+    bool has_more_stagings = false;     // see ring_of()
+    bool is_short = false;              // both consumers store a tile from as many as it has boxes
 
     double matrices_a = 1, matrices_b = 1;  // that differ
     double a_bytes = 0, b_bytes = 0;        // of those
@@ -102,6 +104,8 @@ RowInfo timed_row(const RowProduct& product, int columns, bool from_registers, d
 }
 
 Launch launch_of(const RowProduct& product, const Schedule& schedule) {
+    // What a further tile adds, of short ones. A part [bench]
+    constexpr double kShortTile = 0.45;
     const RowInfo& row = product.row;
     const ValidProblem& problem = product.problem;
     Launch launch = {product, schedule, row, product.arranged(schedule)};
@@ -110,6 +114,7 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     const bool from_registers = a_in_registers(row, problem, product.forms);
     const Majors majors = {from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k};
     launch.ring = ring_of(row, product.size(), majors, schedule, arrangement);
+    launch.has_more_stagings = launch.ring.stagings > stagings(row.consumers);
     launch.store = store_of(stored_matrix(problem->d, problem->batch_rank), nullptr, problem->m,
                             problem->n, arrangement.n_step, schedule.transposed);
 
@@ -123,6 +128,10 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     const bool by_rows = row.any_major() && row.ping_pong && row.tile.block_m == kMmaM;
     launch.rows_of_d = by_rows ? std::min(m / kMmaM, 1.0) : 1;
     launch.row = timed_row(product, launch.columns, from_registers, launch.rows_of_d);
+    const std::int64_t boxes = divide_up(launch.columns * size_of(problem->d.dtype), kRowBytes) *
+                               (row.tile.block_m / row.warpgroups_per_tile() / kMmaM);
+    launch.is_short = launch.has_more_stagings && !row.ping_pong && boxes <= launch.ring.stagings;
+    if (launch.is_short) launch.row.tile_us *= kShortTile;
     launch.elements = static_cast<double>(row.tile.block_m) * launch.row.tile.block_n;
 
     launch.sms = std::max(product.device.sm_count, 1);
@@ -175,9 +184,11 @@ double k_block_us(const Launch& launch, double blocks, double least_us) {
         std::clamp(std::ceil(blocks / launch.sms), 1.0, static_cast<double>(row.blocks_per_sm));
     const double share = std::min(1.0, blocks / launch.sms);
     const double together = on_sm > 1 && row.block_scales ? kTogether : 1;
-    const double multiply_us = together * row.k_block_us *
-                               (1 + kThrottle * std::max(0.0, share - kCool) *
-                                        std::min(1.0, launch.elements / kLargeTile));
+    // Of short tiles little of the time is multiplication.
+    const double throttle = launch.is_short ? 0 : kThrottle;
+    const double multiply_us =
+        together * row.k_block_us *
+        (1 + throttle * std::max(0.0, share - kCool) * std::min(1.0, launch.elements / kLargeTile));
     double its_load_us = load_us(launch.rows, launch.columns, launch.beside, launch.arrangement,
                                  launch.product.forms);
     if (share <= 0.5) its_load_us *= std::max(kPortAlone, kPortShare * share);
@@ -223,8 +234,8 @@ struct StoreCost {
     double cut_us = 0;    // of the last boxes
 };
 StoreCost store_cost(const Launch& launch) {
-    // The store of a tile, besides its elements. us [bench]
-    constexpr double kTileStoreUs = 0.5;
+    // The store of a tile, besides its elements: of few stagings, and of more. us [bench]
+    constexpr double kTileStoreUs[2] = {0.5, 0.1};
     // Of one whose last box is cut, of rows with contiguous k. us [bench]
     constexpr double kCutUs = 0.5;
     // Each 64 rows of 512 bytes of a warpgroup, where the copy engine can't. us [bench,
@@ -242,7 +253,8 @@ StoreCost store_cost(const Launch& launch) {
     // The copy engine leaves out what D does not have.
     const double stored =
         copies ? static_cast<double>(row.tile.block_m) * launch.columns : launch.elements;
-    StoreCost cost = {kTileStoreUs + launch.rows_of_d * stored * kStoreUs};
+    StoreCost cost = {kTileStoreUs[launch.has_more_stagings] +
+                      launch.rows_of_d * stored * kStoreUs};
     if (copies) {  // hidden behind the next tile, or part of tile_us
         const int n_step = launch.arrangement.n_step;
         const bool cuts_boxes = !launch.schedule.transposed && n_step < launch.product.problem->n &&

@@ -78,9 +78,11 @@ class TileStore {
 #pragma unroll(kReadsC ? 1 : kCount)
         for (int box = 0; box < kCount; ++box) {
             if (box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.width) {
-                const int turn = filled_ % kStagings, thread = thread_in_warpgroup();
-                const std::uint32_t staging = shared_.staging(this_warpgroup(), turn);
-                ptx::wait_for_phase(shared_.ready(this_warpgroup(), turn), filled_ / kStagings % 2);
+                const int thread = thread_in_warpgroup();
+                const int its = shared_.staging_of(filled_);
+                const std::uint32_t staging = shared_.staging(this_warpgroup(), its);
+                ptx::wait_for_phase(shared_.ready(this_warpgroup(), its),
+                                    shared_.staging_parity(filled_));
                 Words words;
                 if constexpr (kReadsC && !Policy::kStoresLittle) {
 #pragma unroll
@@ -90,7 +92,7 @@ class TileStore {
                 }
                 fill<T, kReadsC>(staging, thread, box, is_transposed, value, words);
                 ptx::fence_async_proxy();
-                ptx::arrive(shared_.filled(this_warpgroup(), turn));
+                ptx::arrive(shared_.filled(this_warpgroup(), its));
                 ++filled_;
             }
         }

@@ -37,7 +37,7 @@ __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory
     for (int i = 0; i < SharedMemory<Policy>::kTurns; ++i) {
         ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
     }
-    for (int i = 0; i < Policy::kConsumers * Policy::kStagings; ++i) {
+    for (int i = 0; i < Policy::kConsumers * Policy::kMostStagings; ++i) {
         ptx::init_barrier(shared.ready(0, i), 32);
         ptx::init_barrier(shared.filled(0, i), kWarpgroup);
     }

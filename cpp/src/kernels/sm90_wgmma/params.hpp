@@ -38,7 +38,9 @@ struct Ring {
     int stages = 0;
     int bytes_a = 0, bytes_b = 0;  // of a k-block
     int stage_bytes = 0;
-    int bytes = 0;  // of all, with the scales behind them
+    int stagings = 0;       // of a consumer
+    int first_staging = 0;  // bytes: all stages, and the scales behind them
+    int bytes = 0;          // those, and stagings beyond those that every block has
 };
 
 // K in `count` parts, kMaxParts at most, computed by different blocks: those of a cluster, which

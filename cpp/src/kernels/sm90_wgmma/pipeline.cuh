@@ -30,6 +30,8 @@ template <class Policy>
 struct SharedMemory {
     static constexpr bool kFits = Policy::kFitsRing;
     static constexpr int kConsumers = Policy::kConsumers, kStagings = Policy::kStagings;
+    static constexpr bool kMoreStagings = Policy::kMoreStagings;
+    static constexpr int kMostStagings = Policy::kMostStagings;
     static constexpr int kStages = kFits ? kMaxStages : Policy::kStages;  // that have barriers
     static constexpr int kTurns = Policy::kPingPong ? kConsumers : 0;
     // What instructions read behind the last stage is still there.
@@ -38,13 +40,14 @@ struct SharedMemory {
         all_bytes(Policy::kStages, Policy::kStageBytes, Policy::kScaleBytes);
     static constexpr int bytes(int of_ring) {
         return of_ring + kConsumers * kStagings * kStagingBytes +
-               (2 * kStages + kTurns + 2 * kConsumers * kStagings) * 8;
+               (2 * kStages + kTurns + 2 * kConsumers * kMostStagings) * 8;
     }
     static constexpr int kBytes = bytes(kRingBytes);
     std::uint32_t base;
     const Ring& ring;
 
-    __device__ int stages() const { return kFits ? ring.stages : Policy::kStages; }
+    __device__ int stages() const { return kFits || kMoreStagings ? ring.stages : Policy::kStages; }
+    __device__ int stagings() const { return kMoreStagings ? ring.stagings : kStagings; }
     __device__ int stage_bytes() const { return kFits ? ring.stage_bytes : Policy::kStageBytes; }
     __device__ int bytes_a() const { return kFits ? ring.bytes_a : Policy::kBytesA; }
     __device__ int bytes_b() const { return kFits ? ring.bytes_b : Policy::kBytesB; }
@@ -63,17 +66,31 @@ struct SharedMemory {
         return scales_a(stage) + Policy::kBlockM * 4;
     }
     __device__ std::uint32_t staging(int consumer, int turn) const {
-        return base + (kFits ? ring.bytes : kRingBytes) +
-               (consumer * kStagings + turn) * kStagingBytes;
+        if (kMoreStagings) {
+            return base + ring.first_staging + (consumer * ring.stagings + turn) * kStagingBytes;
+        }
+        return staging_end() - (kConsumers - consumer) * kStagings * kStagingBytes +
+               turn * kStagingBytes;
+    }
+    __device__ std::uint32_t staging_end() const {
+        return base + (kFits ? ring.bytes : kRingBytes) + kConsumers * kStagings * kStagingBytes;
+    }
+    // Boxes take turns in the stagings, of which there are a power of two: where the box of this
+    // number is, and the parity of its barriers' phases.
+    __device__ int staging_of(unsigned box) const {
+        return static_cast<int>(box & static_cast<unsigned>(stagings() - 1));
+    }
+    __device__ std::uint32_t staging_parity(unsigned box) const {
+        return (box & static_cast<unsigned>(stagings())) != 0;
     }
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
-    __device__ std::uint32_t full(int stage) const { return staging(kConsumers, 0) + stage * 8; }
+    __device__ std::uint32_t full(int stage) const { return staging_end() + stage * 8; }
     __device__ std::uint32_t empty(int stage) const { return full(kStages + stage); }
     // It is this warpgroup's turn to go on through the ring.
     __device__ std::uint32_t turn(int consumer) const { return empty(kStages + consumer); }
     // A staging may be filled by the consumer; is filled. See StoreWarp.
     __device__ std::uint32_t ready(int consumer, int staging) const {
-        return turn(kTurns + consumer * kStagings + staging);
+        return turn(kTurns + consumer * kMostStagings + staging);
     }
     __device__ std::uint32_t filled(int consumer, int staging) const {
         return ready(kConsumers + consumer, staging);

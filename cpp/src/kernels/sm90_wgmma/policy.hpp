@@ -127,6 +127,9 @@ struct Policy {
     static constexpr int kStages =
         ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
+    // The host chooses how many stagings and stages there are: kStagings, or kMostStagings.
+    static constexpr bool kMoreStagings = Row::more_stagings;
+    static constexpr int kMostStagings = kMoreStagings ? 2 * kStagings : kStagings;
     // What instructions read behind the columns that a stage has.
     static constexpr int kReadBeyond = (Row::by_steps ? kLeastN : kBlockN) * kRowBytes;
     static constexpr int kStartRegisters = start_registers(kThreads, kBlocksPerSm);

@@ -12,7 +12,7 @@ namespace tcgemm::sm90_wgmma {
 // by the consumer, stored.
 template <class Policy>
 class StoreWarp {
-    static constexpr int kStagings = Policy::kStagings;
+    static constexpr int kStagings = Policy::kStagings, kMost = Policy::kMostStagings;
 
    public:
     __device__ StoreWarp(const Params& params, SharedMemory<Policy> shared, int consumer)
@@ -44,18 +44,23 @@ class StoreWarp {
     __device__ __forceinline__ void move_boxes(const Work& work) {
         const int across = divide_up(params_.width, box_cols());
         const int count = Policy::kSubtiles * across;
+        const int stagings = shared_.stagings();
         const bool reads_c = params_.epilogue.reads_c();
 #pragma unroll 1
-        for (int box = -kStagings; box < count; ++box) {
-            int next = box + kStagings;
+        for (int box = -stagings; box < count; ++box) {
+            int next = box + stagings;
             if (box >= 0) {
                 store(work, place(work, box, across), boxes_ + box);
                 if (reads_c) {
                     ptx::wait_for_store_reads<0>();
                 } else {
-                    ptx::wait_for_store_reads<kStagings - 1>();
+                    if (Policy::kMoreStagings && stagings == kMost) {
+                        ptx::wait_for_store_reads<kMost - 1>();
+                    } else {
+                        ptx::wait_for_store_reads<kStagings - 1>();
+                    }
                     next = box + 1;
-                    if (next < kStagings) continue;
+                    if (next < stagings) continue;
                 }
             }
             if (next < count) make_ready(work, place(work, next, across), boxes_ + next);
@@ -105,11 +110,12 @@ class StoreWarp {
     // empty.
     __device__ __forceinline__ void store(const Work& work, const ptx::TensorCoordinates& at,
                                           unsigned turn) const {
-        const std::uint32_t staging = shared_.staging(consumer_, turn % kStagings);
+        const int its = shared_.staging_of(turn);
+        const std::uint32_t staging = shared_.staging(consumer_, its);
         // Its last columns are the next tile's.
         const bool is_cut = col(at) + box_cols() > work.n_end && work.n_end < params_.args.n;
         const bool stores = threadIdx.x % 32 == 0 && is_in_d(work, at);
-        ptx::wait_for_phase(shared_.filled(consumer_, turn % kStagings), turn / kStagings % 2);
+        ptx::wait_for_phase(shared_.filled(consumer_, its), shared_.staging_parity(turn));
         if (is_cut && !is_transposed()) {
             store_cut(work, at, staging);
         } else if (stores) {
@@ -124,13 +130,13 @@ class StoreWarp {
     // have read.
     __device__ __forceinline__ void make_ready(const Work& work, ptx::TensorCoordinates at,
                                                unsigned turn) const {
-        const std::uint32_t ready = shared_.ready(consumer_, turn % kStagings);
+        const std::uint32_t ready = shared_.ready(consumer_, shared_.staging_of(turn));
         const bool loads = threadIdx.x % 32 == 0 && params_.epilogue.reads_c() && is_in_d(work, at);
         ptx::arrive_and_expect_bytes(ready, loads ? kStagingBytes : 0);
         if (loads) {
 #pragma unroll
             for (int dim = 0; dim < kBatchDims; ++dim) at.batch[dim] &= params_.batch_mask_c[dim];
-            for_boxes(shared_.staging(consumer_, turn % kStagings), at,
+            for_boxes(shared_.staging(consumer_, shared_.staging_of(turn)), at,
                       [&](std::uint32_t to, const ptx::TensorCoordinates& from) {
                           ptx::load_tensor(to, &params_.c, from, ready);
                       });
