@@ -144,9 +144,12 @@ def test_s08_nan_in_padding(lab, mode, rng):
 
 @pytest.mark.modes(only=floating)
 def test_s10_negative_zero(lab, mode):
-    """Accumulation starts from +0: a sum of negative zeros is +0, on every kernel."""
+    """Accumulation starts from +0: a sum of negative zeros, or of none, is +0, on every kernel."""
     for k in (1, 4, 33):
         a = round_to(np.full((5, k), -0.0), mode.operand)
         b = round_to(np.ones((k, 6)), mode.operand)
         got = wide(lab.check(mode, a, b, expect="exact").out)
         assert not np.signbit(got).any()
+    c = round_to(np.full((5, 6), -0.0), mode.default_output)
+    got = wide(lab.check(mode, a[:, :0], b[:0], c, beta=1, expect="exact").out)
+    assert not np.signbit(got).any()

@@ -227,12 +227,13 @@ struct BlockKernel {
         }
     }
 
-    // v = alpha * acc, then v = fma(beta, C, v), each rounded to the accumulator's precision. A
-    // term is absent where its factor is 0 (beta) or where there is no sum (`acc` is null).
+    // v = alpha * acc, then v = fma(beta, C, v), each rounded to the accumulator's precision. C is
+    // absent where beta is 0. A sum that is not there (`acc` is null) is +0.
     static void epilogue(const float* acc, const float* c, float alpha, float beta, int count,
                          float* v) {
         if (acc == nullptr) {
-            for (int i = 0; i < count; ++i) v[i] = c == nullptr ? 0.0f : beta * c[i];
+            for (int i = 0; i < count; ++i)
+                v[i] = c == nullptr ? 0.0f : __builtin_fmaf(beta, c[i], 0.0f);
         } else if (c == nullptr) {
             for (int i = 0; i < count; ++i) v[i] = alpha * acc[i];
         } else {
@@ -242,7 +243,8 @@ struct BlockKernel {
     static void epilogue(const double* acc, const double* c, double alpha, double beta, int count,
                          double* v) {
         if (acc == nullptr) {
-            for (int i = 0; i < count; ++i) v[i] = c == nullptr ? 0.0 : beta * c[i];
+            for (int i = 0; i < count; ++i)
+                v[i] = c == nullptr ? 0.0 : __builtin_fma(beta, c[i], 0.0);
         } else if (c == nullptr) {
             for (int i = 0; i < count; ++i) v[i] = alpha * acc[i];
         } else {
@@ -357,8 +359,7 @@ struct BlockKernel {
                                       j * output.c_col_stride;
                     Runs<V>::template convert_strided<float>(from, output.c_col_stride, n, c);
                     for (int e = 0; e < n; ++e) {
-                        value[e] =
-                            lanes == nullptr ? beta * c[e] : __builtin_fmaf(beta, c[e], value[e]);
+                        value[e] = __builtin_fmaf(beta, c[e], lanes == nullptr ? 0.0f : value[e]);
                     }
                 }
                 for (int e = 0; e < n; ++e) value[e] *= output.scale_d;
