@@ -179,6 +179,28 @@ TEST(tiles_in_ping_pong_are_stored_for_the_columns_of_d) {
     }
 }
 
+// Short tiles have more stagings, of 128 x 256 where their boxes are few and the ring holds them.
+TEST(large_results_of_a_short_k_have_the_tiles_that_are_stored_soonest) {
+    for (const Mode& mode : modes()) {
+        if (mode.accumulate != Accumulate::fp32) continue;
+        const auto cost = [&](const char* tile, const Shape& shape, DType result) {
+            GemmProblem p = *problem(mode, shape);
+            p.c.dtype = p.d.dtype = result;
+            for (const KernelInfo* row : mode.rows) {
+                if (std::string(row->name).find(tile) == std::string::npos) continue;
+                return row->schedule(ValidProblem::check(p), h200()).cost_us;
+            }
+            return 0.0;
+        };
+        const auto wide_is_faster = [&](const Shape& shape, DType result) {
+            return cost("_128x256", shape, result) < cost("_128x128_pp", shape, result);
+        };
+        CHECK(wide_is_faster({16384, 4096, 192}, mode.dtype));
+        CHECK(!wide_is_faster({8192, 8192, 256}, mode.dtype));
+        CHECK(!wide_is_faster({8192, 8192, 128}, DType::f32));
+    }
+}
+
 TEST(costs_grow_with_m_n_and_k) {
     for (const Mode& mode : modes()) {
         for (const KernelInfo* row : mode.rows) {

@@ -38,6 +38,10 @@ struct SharedMemory {
     static_assert(!kFits || kConsumers * kStagings * kStagingBytes >= Policy::kReadBeyond);
     static constexpr int kRingBytes =
         all_bytes(Policy::kStages, Policy::kStageBytes, Policy::kScaleBytes);
+    // Where stages have one size, the further stagings are a stage's or several.
+    static_assert(kFits ||
+                  kConsumers * (kMostStagings - kStagings) * kStagingBytes % Policy::kStageBytes ==
+                      0);
     static constexpr int bytes(int of_ring) {
         return of_ring + kConsumers * kStagings * kStagingBytes +
                (2 * kStages + kTurns + 2 * kConsumers * kMostStagings) * 8;

@@ -112,8 +112,9 @@ namespace tcgemm::sm90_wgmma {
         static constexpr int stage_blocks =                                                        \
             halves || (block_m * block_n <= 64 * 128 && blocks == 1 && !promotes) ? 2 : 1;         \
         /* Large tiles have more boxes of D than there are stagings: see ring_of(). */             \
-        static constexpr bool more_stagings =                                                      \
-            any_major && !promotes && consumer_count == 2 && block_m * block_n >= 128 * 128;       \
+        static constexpr bool more_stagings = !halves && !promotes && consumer_count == 2 &&       \
+                                              block_m * block_n >= 128 * 128 &&                    \
+                                              (any_major || pingpong);                             \
         static constexpr double start_us = start, k_block_us = k_block, tile_us = tile_time;       \
     };
 TCGEMM_SM90_WGMMA_ROWS(TCGEMM_ROW)
