@@ -240,6 +240,9 @@ AGREED = {
     ),
     "modes_few": Case(16, 4096, 4096, "float8_e4m3fn", "nt", out_dtype="bfloat16"),
     "short_k": Case(65536, 67, 1, "float32"),
+    "rank_k": Case(
+        8192, 8192, 128, "float16", "nt", out_dtype="float32", beta=1.0, in_place=True
+    ),
     "small": Case(31, 31, 31, "float16", batch=4096),
     "few_rows": Case(8, 8191, 8191, "float16", "nt"),
     "cuda_cores": Case(128, 8192, 8192, "float32", "nt", family="simt"),
