@@ -1,11 +1,14 @@
 """Processes: what an import starts, forks, and an end while threads are at work."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+import tcgemm
 
 
 def ended(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess:
@@ -181,6 +184,16 @@ def test_a_subinterpreter_is_refused():
             raise AssertionError("no error")
     """
     python(script)
+
+
+def test_sources_that_are_not_built_are_refused(tmp_path):
+    """As they are in the directory of a clone, which Python looks into first."""
+    sources = tmp_path / "tcgemm"
+    sources.mkdir()
+    for file in Path(tcgemm.__file__).parent.glob("*.py"):
+        shutil.copy(file, sources)
+    done = ended("import tcgemm", PYTHONPATH=str(tmp_path))
+    assert f"its sources in {sources}, which are not built; start Python" in done.stderr
 
 
 @pytest.mark.parametrize("status", [0, 3])

@@ -1,8 +1,11 @@
-"""Imported before the compiled module: refuses an interpreter in which that would wait for ever."""
+"""Imported before the compiled module: refuses an interpreter in which that would wait for ever,
+and sources that were not built."""
 
 from __future__ import annotations
 
+import importlib.util
 import sys
+from pathlib import Path
 
 __all__: list[str] = []
 
@@ -16,3 +19,9 @@ if sys.version_info < (3, 12):
             "tcgemm cannot be imported in a subinterpreter of Python 3.11; import it in the main "
             "interpreter, in a process of its own, or use Python 3.12 or later"
         )
+
+if importlib.util.find_spec("tcgemm._core") is None:
+    raise ImportError(
+        f"tcgemm is imported from its sources in {Path(__file__).parent}, which are not built; "
+        "start Python in another directory, with tcgemm installed (pip install .)"
+    )
