@@ -105,7 +105,7 @@ RowInfo timed_row(const RowProduct& product, int columns, bool from_registers, d
 
 Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     // What a further tile adds, of short ones. A part [bench]
-    constexpr double kShortTile = 0.45;
+    constexpr double kShortTile = 0.42;
     const RowInfo& row = product.row;
     const ValidProblem& problem = product.problem;
     Launch launch = {product, schedule, row, product.arranged(schedule)};
@@ -192,8 +192,9 @@ double k_block_us(const Launch& launch, double blocks, double least_us) {
     double its_load_us = load_us(launch.rows, launch.columns, launch.beside, launch.arrangement,
                                  launch.product.forms);
     if (share <= 0.5) its_load_us *= std::max(kPortAlone, kPortShare * share);
-    const double waits_us =
-        together * std::max(kIssueUs, kLatencyUs / (launch.ring.stages * row.stage_blocks));
+    // Tiles in ping-pong do not miss the stage that further stagings take.
+    const int stages = launch.ring.stages + (launch.has_more_stagings && row.ping_pong);
+    const double waits_us = together * std::max(kIssueUs, kLatencyUs / (stages * row.stage_blocks));
     return on_sm * std::max(overlapped(overlapped(multiply_us, its_load_us), waits_us), least_us);
 }
 
