@@ -94,11 +94,13 @@ Ring ring_of(const RowInfo& row, const ProductSize& size, const Majors& majors,
         return std::min((all_for_stages - further) / (ring.stage_bytes + scales), kMaxStages);
     };
     ring.stagings = stagings(row.consumers);
-    // As many again, in place of a stage or two: in ping-pong, and where the stages that are left
-    // hold all k-blocks of a tile. Other tiles that both consumers share miss a stage more.
+    // As many again, in place of a stage or two, where blocks go through several tiles: in
+    // ping-pong, and where the stages that are left hold all k-blocks of a tile. Other tiles that
+    // both consumers share miss a stage more.
     const int further = row.consumers * ring.stagings * kStagingBytes;
+    const bool has_next = arrangement.tiles() * size.batches > arrangement.blocks;
     const bool pays = row.ping_pong || arrangement.k_blocks <= stages(further);
-    const bool adds = row.more_stagings && schedule.split_k == 1 && pays;
+    const bool adds = row.more_stagings && schedule.split_k == 1 && has_next && pays;
     if (adds) ring.stagings *= 2;
     ring.stages = stages(adds ? further : 0);
     ring.first_staging = all_bytes(ring.stages, ring.stage_bytes, scales);
