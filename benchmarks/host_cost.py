@@ -22,6 +22,8 @@ from typing import Any
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import tcgemm
+from tcgemm._cli.cases import parse_names
+from tcgemm._cli.report import UsageError
 
 SIZE = 64
 Rows = dict[str, Callable[[], Any]]
@@ -107,10 +109,10 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=256, help="in a row, between waits")
     parser.add_argument("--json", help="write the figures here too")
     options = parser.parse_args()
-    frameworks = options.frameworks.split(",")
-    for framework in frameworks:
-        if framework not in FRAMEWORKS:
-            parser.error(f"--frameworks {framework}: expected some of {', '.join(FRAMEWORKS)}")
+    try:
+        frameworks = parse_names(options.frameworks, "--frameworks", FRAMEWORKS)
+    except UsageError as error:
+        parser.error(str(error))
     if not tcgemm.devices():
         parser.error(f"needs a GPU ({tcgemm.cuda_unavailable_reason()})")
     report: dict[str, Any] = {"build": tcgemm.build_info(), "python": sys.version.split()[0]}

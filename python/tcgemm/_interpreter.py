@@ -1,9 +1,8 @@
-"""Imported before the compiled module: refuses an interpreter in which that would wait for ever,
-and sources that were not built."""
+"""Imports the compiled module: not into an interpreter in which that would wait for ever, and with
+a message of its own where the sources were not built."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
 
@@ -20,8 +19,12 @@ if sys.version_info < (3, 12):
             "interpreter, in a process of its own, or use Python 3.12 or later"
         )
 
-if importlib.util.find_spec("tcgemm._core") is None:
+try:
+    import tcgemm._core  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "tcgemm._core":
+        raise
     raise ImportError(
         f"tcgemm is imported from its sources in {Path(__file__).parent}, which are not built; "
         "start Python in another directory, with tcgemm installed (pip install .)"
-    )
+    ) from None

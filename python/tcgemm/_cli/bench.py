@@ -19,6 +19,7 @@ from tcgemm._cli.cases import (
     load_suite,
     parse_names,
     parse_sizes,
+    split_names,
     suite_names,
     with_families,
 )
@@ -130,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_can_write(arguments.json, arguments.plot)
     if arguments.from_json:
         refuse_beside(arguments, "--from-json", "measures nothing", "plot")
-        paths = [path.strip() for path in arguments.from_json.split(",") if path.strip()]
+        paths = split_names(arguments.from_json)
         if not paths:
             raise UsageError(f"--from-json {arguments.from_json}: it names no file")
         reports = [_read(path) for path in paths]

@@ -147,9 +147,12 @@ def parse_sizes(text: str, option: str) -> list[int]:
     return sizes
 
 
+def split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def parse_names(text: str, option: str, allowed: Iterable[str]) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    known = list(allowed)
+    names, known = split_names(text), list(allowed)
     if not names:
         raise UsageError(f"{option} {text}: expected one or more of {', '.join(known)}")
     for name in names:
