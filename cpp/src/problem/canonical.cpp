@@ -225,13 +225,12 @@ bool bring_into_form(GemmProblem& p) {
     sort_batch_dimensions(p);
     merge_batch_dimensions(p);
     make_many_rows(p);
-    if (p.n == 1 && p.m > 1 && p.d.row_stride == 1) {  // a single column is a row
+    // A single column is a row, and matrices may have become rows of a column-major D.
+    const bool still_across = p.d.row_stride == 1 && (p.n == 1 || (p.n > 1 && p.d.col_stride != 1));
+    if (p.m > 1 && still_across) {
         transpose(p);
         transposed = !transposed;
-        fold_batch_into_rows(p);  // what shared A shares B now
-    } else if (p.m > 1 && p.n > 1 && p.d.row_stride == 1 && p.d.col_stride != 1) {
-        transpose(p);  // matrices that became rows of a column-major D
-        transposed = !transposed;
+        if (p.m == 1) fold_batch_into_rows(p);  // what shared A shares B now
     }
     set_all_strides(p);
     return transposed;
