@@ -243,6 +243,10 @@ AGREED = {
     "rank_k": Case(
         8192, 8192, 128, "float16", "nt", out_dtype="float32", beta=1.0, in_place=True
     ),
+    "tall": Case(131072, 256, 256, "bfloat16", "nt"),
+    "fp8_results": Case(
+        4096, 4096, 4096, "float8_e4m3fn", "nt", accumulate="fast", out_dtype="float8_e4m3fn"
+    ),
     "small": Case(31, 31, 31, "float16", batch=4096),
     "few_rows": Case(8, 8191, 8191, "float16", "nt"),
     "cuda_cores": Case(128, 8192, 8192, "float32", "nt", family="simt"),

@@ -141,6 +141,14 @@ def test_every_layout_is_what_cublaslt_reads(library, case):
     assert {(stream, size) for _, stream, size in library.launched} == {(7, 64 << 20)}
 
 
+def test_a_result_of_fp8_goes_with_a_c_of_16_bits(library):
+    for out_dtype, c_type in (("float8_e4m3fn", 14), ("bfloat16", 14), ("float32", 0)):
+        case = Case(16, 16, 16, "float8_e4m3fn", "nt", accumulate="fast", out_dtype=out_dtype)
+        product = cublaslt.Product(Operands(Pool(PretendedGpu()), case, 1))
+        c, d = (library.objects[layout.value] for layout in product._layouts[2:])
+        assert (c["dtype"], d["dtype"]) == (c_type, cublaslt._DATA_TYPE[out_dtype])
+
+
 def test_the_alignment_is_that_of_the_operands(library):
     even, odd = Case(64, 64, 64, "float16"), Case(64, 64, 64, "float16", offset=1)
     for case in (even, odd):

@@ -33,6 +33,7 @@ def kernels(*begins):
 
 kernel = kernels("f16", "bf16")
 kernel_of_any_mode = kernels(*MODES_OF)
+kernel_of_fp8 = kernels("e4m3_promoted", "e4m3_fast", "e5m2_promoted")
 
 
 def mode_of(kernel):
@@ -87,6 +88,17 @@ def test_each_store(kernel, out):
             for m, n in ((rows + 3, columns + 9), (2 * rows, 2 * columns)):
                 layouts = {"out": out, "c": out}
                 check(kernel, m, n, 64, out_dtype=out_dtype, layouts=layouts, **how)
+
+
+def test_fp8_results(kernel_of_fp8):
+    """Boxes of 128 columns, whole and cut; rows that begin at each byte of a word; elements."""
+    rows, columns, _ = tile_of(kernel_of_fp8)
+    sizes = (2 * rows, 2 * columns), (rows + 3, columns + 9), (rows + 1, columns + 16), (3, 130)
+    outs = Layout(), ODD, Layout(pad=2, offset=3), Layout(pad=3, offset=2), COL, STEP
+    for out_dtype in ("float8_e4m3fn", "float8_e5m2"):
+        for (m, n), out, how in itertools.product(sizes, outs, ({}, {"beta": -1})):
+            how = {"out_dtype": out_dtype, "layouts": {"out": out, "c": out}, **how}
+            check(kernel_of_fp8, m, n, 64, alpha=0.25, **how)
 
 
 def test_short_tiles(kernel):

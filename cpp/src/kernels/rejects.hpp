@@ -22,7 +22,12 @@ inline bool keeps(Accumulate has, const ValidProblem& problem, const DevicePrope
     const Accumulate asked = problem->accumulate;
     if (has == asked) return true;
     if (asked == Accumulate::fast) return has == Accumulate::fp32 || has == Accumulate::promoted;
-    if (has != Accumulate::fp32 || problem.batch_invariant()) return false;
+    if (problem.batch_invariant()) return false;
+    // What promoted sums have at first, which Hopper's kernels move on after 128 k.
+    if (has == Accumulate::fast) {
+        return asked == Accumulate::promoted && problem->k <= 128 && device.cc() == 90;
+    }
+    if (has != Accumulate::fp32) return false;
     // Elsewhere FP16 sums may be twice as fast, which the cost models do not know.
     if (asked == Accumulate::fp16) return device.cc() == 80 || device.cc() == 90;
     return asked == Accumulate::promoted && problem->k <= longest_as_promoted(problem->precision);

@@ -183,6 +183,9 @@ class Product:
         self._b = self._layout(case, first.b, case.dtype, case.layout[1])
         self._a = self._layout(case, first.a, case.dtype, case.layout[0])
         self._d = self._layout(case, first.d, mode.result_dtype, "n")
+        # A result of FP8 goes with a C of 16 bits alone, read or not.
+        c_dtype = "bfloat16" if mode.result_dtype.startswith("float8") else mode.result_dtype
+        self._c = self._layout(case, first.d, c_dtype, "n")
         self._alignments = [
             _alignment(map(backend.address, arrays))
             for arrays in zip(*(_arrays(each) for each in operands.sets), strict=True)
@@ -204,7 +207,7 @@ class Product:
 
     @property
     def _layouts(self) -> tuple[ctypes.c_void_p, ...]:
-        return (self._b.pointer, self._a.pointer, self._d.pointer, self._d.pointer)
+        return (self._b.pointer, self._a.pointer, self._c.pointer, self._d.pointer)
 
     def candidates(self) -> list[_Heuristic]:
         """In the order in which cublasLt expects them to be fast."""

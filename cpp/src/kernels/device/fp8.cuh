@@ -21,13 +21,22 @@ struct Fp8 {
     Fp8() = default;
     __device__ explicit Fp8(int zero) : bits(static_cast<std::uint8_t>(zero)) {}
     // To nearest even. Beyond the range: the largest number, or NaN (e5m2: Inf). NaN: one bit
-    // pattern, positive, as on the CPU.
+    // pattern, positive, as on the CPU. (CUDA's conversion without saturation is a hundred
+    // instructions in double precision.)
     static __device__ __forceinline__ Fp8 round(float value, bool saturate) {
         Fp8 result;
-        result.bits = saturate ? __nv_cvt_float_to_fp8(value, __NV_SATFINITE, kKind)
-                               : __nv_cvt_float_to_fp8(value, __NV_NOSAT, kKind);
-        constexpr std::uint8_t kNan = kFormat == DType::e4m3 ? 0x7f : 0x7e;
-        if (value != value || (result.bits & 0x7f) == kNan) result.bits = kNan;
+        if constexpr (kFormat == DType::e4m3) {
+            // Amid 448 and 480, which is NaN: the tie is 448.
+            const float end = saturate ? INFINITY : 464.0f;
+            if (fabsf(value) > end) value = NAN;
+            result.bits = __nv_cvt_float_to_fp8(value, __NV_SATFINITE, kKind);
+        } else {
+            // Amid 57344 and 65536, which is Inf, as the tie is: what follows the largest number.
+            const float end = saturate ? NAN : 61440.0f;
+            result.bits = __nv_cvt_float_to_fp8(value, __NV_SATFINITE, kKind);
+            result.bits += fabsf(value) >= end ? 1 : 0;
+            if (value != value) result.bits = 0x7e;
+        }
         return result;
     }
     // Exact.

@@ -34,6 +34,16 @@ __device__ __forceinline__ T round_to(Value value) {
     }
 }
 
+// The same, also to FP8, of which `epilogue` knows what lies beyond its range.
+template <class T, class Epilogue, class Value>
+__device__ __forceinline__ T round_by(const Epilogue& epilogue, Value value) {
+    if constexpr (device::kIsFp8<T>) {
+        return T::round(value, epilogue.saturates);
+    } else {
+        return round_to<T>(value);
+    }
+}
+
 template <class Value, class T>
 __device__ __forceinline__ Value widen(T value) {
     if constexpr (std::is_same_v<T, __half>)
@@ -268,10 +278,8 @@ class Output {
     // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
     template <class T, class... C>
     __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
-        if constexpr (device::kIsFp8<T>) {
-            return T::round(policy_.scaled(acc, factor, c...), policy_.saturates);
-        } else if constexpr (Policy::kScaled) {
-            return round_to<T>(policy_.scaled(acc, factor, c...));
+        if constexpr (Policy::kScaled) {
+            return round_by<T>(policy_, policy_.scaled(acc, factor, c...));
         } else {
             return round_to<T>(policy_(acc, c...));
         }

@@ -43,7 +43,9 @@ Arrangement arrange(const RowInfo& row, const ProductSize& size, const Schedule&
         const bool alone = row.fits_ring && size.n <= std::int64_t{sm_count} * (block_n / 2);
         const std::int64_t slots =
             std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
-        const int step = size.has_block_scales ? scaled_step(tile.block_n) : 8;
+        // The copy engine stores 16 bytes at a time.
+        const int step = std::max(size.has_block_scales ? scaled_step(tile.block_n) : 8,
+                                  kSwizzledBytes / size.d_bytes);
         const std::int64_t even = divide_up(size.n, divide_up(tiles, slots) * slots);
         const std::int64_t columns = round_up(std::max(even, divide_up(size.m, 2)), step);
         result.n_step = static_cast<int>(std::min<std::int64_t>(block_n, columns));

@@ -55,6 +55,7 @@ inline constexpr std::int64_t kMaxTiles = 0x7fffffff;
 struct ProductSize {
     std::int64_t m, n, k;  // k: see RowInfo
     std::int64_t batches;
+    int d_bytes;  // of an element of D
     bool has_block_scales;
 };
 

@@ -53,7 +53,7 @@ struct Launch {
     bool splits_all = false;            // the K of every tile
     bool has_whole_ring = false;        // a block alone on its SM, where the ring is fitted to it
     bool has_more_stagings = false;     // see ring_of()
-    bool is_short = false;              // both consumers store a tile from as many as it has boxes
+    bool is_short = false;              // as many as a tile has boxes, and more than there were
 
     double matrices_a = 1, matrices_b = 1;  // that differ
     double a_bytes = 0, b_bytes = 0;        // of those
@@ -130,7 +130,8 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     launch.row = timed_row(product, launch.columns, from_registers, launch.rows_of_d);
     const std::int64_t boxes = divide_up(launch.columns * size_of(problem->d.dtype), kRowBytes) *
                                (row.tile.block_m / row.warpgroups_per_tile() / kMmaM);
-    launch.is_short = launch.has_more_stagings && !row.ping_pong && boxes <= launch.ring.stagings;
+    launch.is_short = launch.has_more_stagings && !row.ping_pong &&
+                      boxes > stagings(row.consumers) && boxes <= launch.ring.stagings;
     if (launch.is_short) launch.row.tile_us *= kShortTile;
     launch.elements = static_cast<double>(row.tile.block_m) * launch.row.tile.block_n;
 

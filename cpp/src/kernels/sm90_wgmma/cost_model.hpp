@@ -17,7 +17,11 @@ struct RowProduct {
     Forms forms;
 
     ProductSize size() const {
-        return {problem->m, problem->n, row.k(problem->k), problem.batch_count(),
+        return {problem->m,
+                problem->n,
+                row.k(problem->k),
+                problem.batch_count(),
+                static_cast<int>(size_of(problem->d.dtype)),
                 problem.has_block_scales()};
     }
     Arrangement arranged(const Schedule& schedule) const {

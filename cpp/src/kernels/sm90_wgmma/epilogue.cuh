@@ -42,6 +42,24 @@ class TileStore {
         ptx::named_barrier(Barrier<Policy>::kConsumer + this_warpgroup(), kWarpgroup);
     }
 
+    // use(T()), of the elements of D that are stored in boxes or rows; maybe FP8 (see store_of()).
+    template <bool kMaybeFp8, class Use>
+    __device__ __forceinline__ void with_dtype(const Use& use) const {
+        constexpr bool kFp8 =
+            kMaybeFp8 && Epilogue::kScaled && !std::is_integral_v<typename Policy::Sum>;
+        switch (params_.args.d.dtype) {
+            case DType::f16: return use(__half());
+            case DType::bf16: return use(__nv_bfloat16());
+            case DType::e4m3:
+                if constexpr (kFp8) use(device::E4M3());
+                return;
+            case DType::e5m2:
+                if constexpr (kFp8) use(device::E5M2());
+                return;
+            default: return use(0.0f);
+        }
+    }
+
     // A staging holds a box of D. How those of T lie in the warpgroup's rows of a tile, transposed
     // or not:
     template <class T>
@@ -56,11 +74,7 @@ class TileStore {
         if constexpr (std::is_integral_v<Sum>) {
             fill_boxes<std::int32_t, kReadsC>(sums);
         } else {
-            switch (params_.args.d.dtype) {
-                case DType::f16: return fill_boxes<__half, kReadsC>(sums);
-                case DType::bf16: return fill_boxes<__nv_bfloat16, kReadsC>(sums);
-                default: return fill_boxes<float, kReadsC>(sums);
-            }
+            with_dtype<!kReadsC>([&](auto zero) { fill_boxes<decltype(zero), kReadsC>(sums); });
         }
     }
 
@@ -72,7 +86,8 @@ class TileStore {
         const Epilogue epilogue = epilogue_;
         const bool is_transposed = params_.store == Store::transposed;
         const auto value = [&](int s, int i, auto... c) {
-            return epilogue(epilogue::widen<Value>(sums[s][i]), c...);
+            const Value sum = epilogue::widen<Value>(sums[s][i]);
+            return epilogue::round_by<T>(epilogue, epilogue(sum, c...));
         };
         // With C it would be too much code.
 #pragma unroll(kReadsC ? 1 : kCount)
@@ -102,11 +117,7 @@ class TileStore {
         if constexpr (std::is_integral_v<Sum>) {
             store_rows_as<std::int32_t>(work, sums);
         } else {
-            switch (params_.args.d.dtype) {
-                case DType::f16: return store_rows_as<__half>(work, sums);
-                case DType::bf16: return store_rows_as<__nv_bfloat16>(work, sums);
-                default: return store_rows_as<float>(work, sums);
-            }
+            with_dtype<true>([&](auto zero) { store_rows_as<decltype(zero)>(work, sums); });
         }
     }
     template <class T>
@@ -120,14 +131,8 @@ class TileStore {
     // so that a warp reads and writes neighbouring columns.
     __device__ __forceinline__ void store_elements(const Work& work, const Sums& sums) {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
-        constexpr int kVector = 4, kVectors = kCols / kVector;  // columns of a thread
-        constexpr int kRowStep = kWarpgroup / kVectors;
-        constexpr int kStrip = Policy::kStoresLittle ? 1 : kMmaM / kRowStep;
         const GemmArgs& args = params_.args;
         const epilogue::Output<Epilogue> output(epilogue_, args, work.batch_index);
-        // Of FP8. Contiguous rows of other dtypes are RowStore's.
-        const bool in_vectors =
-            Epilogue::kScaled && is_fp8(args.d.dtype) && output.template vectorizable<kVector>();
         const auto value = [&](int s, int i) { return sums[s][i]; };
 #pragma unroll 1
         for (int box = 0; box < Boxes<float>::kCount; ++box) {
@@ -142,43 +147,18 @@ class TileStore {
             if (kStagings == 1) synchronize();  // the box before was read
             fill<Sum, false>(staging, thread, box, false, value, words);
             synchronize();
-            if (in_vectors) {
-                const int first = thread / kVectors, col = thread % kVectors * kVector;
+            constexpr int kRows = kMmaM / 4;  // of a warp
+            constexpr int kTogether = 4;
+            const int first = thread / 32 * kRows, col = thread % 32;
 #pragma unroll 1
-                for (int row = first; row - first < kMmaM; row += kStrip * kRowStep) {
-                    Value strip[kStrip][kVector];
+            for (int row = first; row < first + kRows; row += kTogether) {
+                Value strip[kTogether][1];
 #pragma unroll
-                    for (int r = 0; r < kStrip; ++r) {
-                        load(staging_address(staging, row + r * kRowStep, col * 4), strip[r]);
-                    }
-                    if (col >= cols) continue;
-                    if constexpr (Epilogue::kScaled) {
-                        const int count = min(cols - col, kVector);
-                        if (args.d.dtype == DType::e4m3) {
-                            output.template store_as<device::E4M3>(first_row + row, kRowStep,
-                                                                   rows - row, first_col + col,
-                                                                   count, strip);
-                        } else {
-                            output.template store_as<device::E5M2>(first_row + row, kRowStep,
-                                                                   rows - row, first_col + col,
-                                                                   count, strip);
-                        }
-                    }
+                for (int r = 0; r < kTogether; ++r) {
+                    load(staging_address(staging, row + r, col * 4), strip[r]);
                 }
-            } else {
-                constexpr int kRows = kMmaM / 4;  // of a warp
-                constexpr int kTogether = 4;
-                const int first = thread / 32 * kRows, col = thread % 32;
-#pragma unroll 1
-                for (int row = first; row < first + kRows; row += kTogether) {
-                    Value strip[kTogether][1];
-#pragma unroll
-                    for (int r = 0; r < kTogether; ++r) {
-                        load(staging_address(staging, row + r, col * 4), strip[r]);
-                    }
-                    if (col < cols) {
-                        output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
-                    }
+                if (col < cols) {
+                    output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
                 }
             }
             ++filled_;
@@ -196,7 +176,7 @@ class TileStore {
     // 32 bytes of the rows.
     using Words = std::uint32_t[4][4];
 
-    // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging.
+    // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging: of T.
     template <class T, bool kReadsC, class Element>
     __device__ __forceinline__ static void fill(std::uint32_t staging, int thread, int box,
                                                 bool is_transposed, const Element& value,
@@ -223,9 +203,9 @@ class TileStore {
                         const int sum = first + (step * 4 + w) * kElements + e;
                         if constexpr (kReadsC) {
                             const auto c = epilogue::widen<Value>(element[e]);
-                            element[e] = epilogue::round_to<T>(value(s, sum, c));
+                            element[e] = value(s, sum, c);
                         } else {
-                            element[e] = epilogue::round_to<T>(value(s, sum));
+                            element[e] = value(s, sum);
                         }
                     }
                     words[step][w] = word;
@@ -241,7 +221,18 @@ class TileStore {
     __device__ __forceinline__ static void transfer(std::uint32_t staging, int thread, int step,
                                                     bool is_transposed, std::uint32_t (&words)[4]) {
         const int warp = thread / 32, lane = thread % 32;
-        if constexpr (sizeof(T) == 2) {  // 16 columns: four 8 x 8 matrices
+        if constexpr (sizeof(T) == 1) {  // 32 columns: of each eight a pair, and that of row + 8
+            static_assert(!kLoads);
+            const std::uint32_t first =
+                staging_address(staging, warp * 16 + lane / 4, step * 32) + lane % 4 * 2;
+#pragma unroll
+            for (int w = 0; w < 4; ++w) {
+                const std::uint32_t address = first ^ w % 2 * 8 ^ w / 2 * 16;
+                ptx::store_shared(address, static_cast<std::uint16_t>(words[w]));
+                ptx::store_shared(address + 8 * kRowBytes,
+                                  static_cast<std::uint16_t>(words[w] >> 16));
+            }
+        } else if constexpr (sizeof(T) == 2) {  // 16 columns: four 8 x 8 matrices
             const int row = is_transposed ? lane / 16 * 8 + lane % 8 : warp * 16 + lane % 16;
             const int byte = is_transposed ? warp * 32 + lane / 8 % 2 * 16 : lane / 16 * 16;
             const std::uint32_t first = staging_address(staging, row, byte);

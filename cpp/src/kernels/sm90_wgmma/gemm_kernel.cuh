@@ -38,7 +38,7 @@ __device__ __forceinline__ void init_barriers(const Params& params, SharedMemory
         ptx::init_barrier(shared.turn(i), kWarpgroup / 32);
     }
     for (int i = 0; i < Policy::kConsumers * Policy::kMostStagings; ++i) {
-        ptx::init_barrier(shared.ready(0, i), 32);
+        ptx::init_barrier(shared.ready(0, i), 1);
         ptx::init_barrier(shared.filled(0, i), kWarpgroup);
     }
     ptx::fence_barrier_init();
@@ -151,7 +151,8 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<Policy::kProducerRegisters>();
         if (role > 0) {
-            const bool stores = role <= Policy::kConsumers && params.stores_boxes();
+            const bool stores =
+                role <= Policy::kConsumers && params.stores_boxes() && threadIdx.x % 32 == 0;
             StoreWarp<Policy> store_warp(params, shared, role - 1);
             if (stores) store_warp.prefetch_maps();
             if (!await_start<Policy>(params)) return;

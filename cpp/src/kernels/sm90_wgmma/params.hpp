@@ -93,7 +93,7 @@ enum class Store {
 struct Params {
     CUtensorMap a = {}, b = {}, c = {}, d = {};
     CUtensorMap a_rest = {}, b_rest = {};  // of the last box of the last tile, where it is shorter
-    CUtensorMap d_rest = {};               // of the last box of a tile, where D is transposed
+    CUtensorMap d_rest = {};               // of the last box of a tile, where the next one cuts it
     BoxPlan load_a, load_b;
     Ring ring;
     int batch_mask_c[kBatchDims] = {};  // as in BoxPlan

@@ -70,11 +70,8 @@ struct SharedMemory {
         return scales_a(stage) + Policy::kBlockM * 4;
     }
     __device__ std::uint32_t staging(int consumer, int turn) const {
-        if (kMoreStagings) {
-            return base + ring.first_staging + (consumer * ring.stagings + turn) * kStagingBytes;
-        }
-        return staging_end() - (kConsumers - consumer) * kStagings * kStagingBytes +
-               turn * kStagingBytes;
+        const int first = kFits || kMoreStagings ? ring.first_staging : kRingBytes;
+        return base + first + (consumer * stagings() + turn) * kStagingBytes;
     }
     __device__ std::uint32_t staging_end() const {
         return base + (kFits ? ring.bytes : kRingBytes) + kConsumers * kStagings * kStagingBytes;

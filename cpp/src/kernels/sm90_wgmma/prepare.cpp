@@ -88,16 +88,17 @@ LoadPlan plan_loads(const GemmArgs& args, const LoadedOperand& operand, int bloc
     return plan;
 }
 
-// The map for boxes of a staging: so many rows, or columns where D is transposed, of 128 bytes.
-// 64 rows of a D^T of floats are two boxes.
-void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed, int count,
+// The map for boxes of a staging: of 64 rows and so many columns, which lie in 128 bytes of a row;
+// or where D is transposed of as many of those and of 128 bytes of each. 64 rows of a D^T of floats
+// are two boxes.
+void plan_boxes(const GemmArgs& args, const MatrixView& view, bool is_transposed, int columns,
                 int (&batch_mask)[kBatchDims], CUtensorMap& map) {
     runtime::TensorMapShape shape = is_transposed
                                         ? matrix_shape(view, args.m, args.n, view.col_stride)
                                         : matrix_shape(view, args.n, args.m, view.row_stride);
     add_batch(args, view, shape, batch_mask);
-    shape.box[0] = 128 / shape.element_bytes;
-    shape.box[1] = count;
+    shape.box[0] = is_transposed ? kRowBytes / shape.element_bytes : columns;
+    shape.box[1] = is_transposed ? columns : kMmaM;
     runtime::encode_tensor_map(&map, shape);
 }
 
@@ -112,11 +113,11 @@ void plan_stores(const GemmArgs& args, bool is_transposed, Params& params) {
         store_of(d, reads_c ? &c : nullptr, args.m, args.n, params.n_step, is_transposed);
     if (!params.stores_boxes()) return;
     int all[kBatchDims];  // D has all dimensions
-    const int count = is_transposed ? kRowBytes / size_of(args.d.dtype) : kMmaM;
-    plan_boxes(args, args.d, is_transposed, count, all, params.d);
-    const int rest = params.n_step % count;
-    if (is_transposed && rest > 0) plan_boxes(args, args.d, true, rest, all, params.d_rest);
-    if (reads_c) plan_boxes(args, args.c, is_transposed, count, params.batch_mask_c, params.c);
+    const int columns = kRowBytes / size_of(args.d.dtype);
+    plan_boxes(args, args.d, is_transposed, columns, all, params.d);
+    const int rest = params.n_step < args.n ? params.n_step % columns : 0;
+    if (rest > 0) plan_boxes(args, args.d, is_transposed, rest, all, params.d_rest);
+    if (reads_c) plan_boxes(args, args.c, is_transposed, columns, params.batch_mask_c, params.c);
 }
 
 }  // namespace
@@ -127,7 +128,8 @@ Prepared prepare(const RowInfo& row, const GemmArgs& args, const Schedule& sched
     const int parts = schedule.split_k;
     Prepared prepared{Params(args), 0};
     Params& params = prepared.params;
-    const ProductSize size = {args.m, args.n, args.k, args.batch.count, params.has_block_scales};
+    const ProductSize size = {
+        args.m, args.n, args.k, args.batch.count, size_of(args.d.dtype), params.has_block_scales};
     const Arrangement arrangement = arrange(row, size, schedule, sm_count);
     params.cluster_log2 = arrangement.cluster() == 2 ? 1 : 0;
     params.shares_a = arrangement.cluster_n == 2;

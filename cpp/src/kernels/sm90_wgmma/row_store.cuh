@@ -42,7 +42,9 @@ class RowStore {
     // A lane moves its words of so many rows at a time.
     static constexpr int kWords = Policy::kStoresLittle ? 4 : 16;
     static constexpr int kTogether = kRows / divide_up(kRows * kSegments, kWords);
-    static_assert(kRows % kTogether == 0 && kTogether % 2 == 0);
+    // Rows from one to the next that begins at the same place of a word.
+    static constexpr int kPhases = kElements > 1 ? kElements : 2;
+    static_assert(kRows % kTogether == 0 && kTogether % kPhases == 0);
     using Value = typename Epilogue::Value;
 
    public:
@@ -74,11 +76,13 @@ class RowStore {
             const int cols = min(work.n_end - col, kCols);
             if (rows <= 0 || cols <= 0) continue;
             __syncwarp();
-            if (epilogue_.reads_c()) {
-                if constexpr (!Policy::kStoresLittle) c = c_of_batch();
-                read(c + row * args.c.row_stride + col, rows, cols);
-                __syncwarp();
-                add_c(panel, cols, sums);
+            if constexpr (!device::kIsFp8<T>) {
+                if (epilogue_.reads_c()) {
+                    if constexpr (!Policy::kStoresLittle) c = c_of_batch();
+                    read(c + row * args.c.row_stride + col, rows, cols);
+                    __syncwarp();
+                    add_c(panel, cols, sums);
+                }
             }
             fill(panel, cols, sums);
             __syncwarp();
@@ -123,7 +127,8 @@ class RowStore {
         return address(row + its_lane() % 8, (eight + its_lane() / 8) * 16);
     }
     __device__ std::uint32_t pair_address(int row, int eight) const {
-        return address(row + its_lane() / 4, eight * 32 + its_lane() % 4 * 8);
+        constexpr int kPairBytes = sizeof(Pair);
+        return address(row + its_lane() / 4, (eight * 4 + its_lane() % 4) * kPairBytes);
     }
 
     // Sums, as T, into the panel.
@@ -137,7 +142,7 @@ class RowStore {
 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
                     const auto value = epilogue::widen<Value>(sum(min(w, count - 1), e));
-                    pair[w].element[e] = epilogue::round_to<T>(epilogue(value));
+                    pair[w].element[e] = epilogue::round_by<T>(epilogue, epilogue(value));
                 }
             }
             if constexpr (sizeof(T) == 2) {
@@ -156,16 +161,16 @@ class RowStore {
         });
     }
 
-    // Rows of D or C in words. Every other row begins at the same place of a word, and is so many
-    // elements further. A lane's first column there is -1 where a row begins amid its word.
+    // Rows of D or C in words. Each of kPhases rows begins so many elements behind the begin of a
+    // word. A lane's first column there is below 0 where a row begins amid its word.
     template <class Element>
     struct Words {
-        int ahead[2], first_col[2];
-        Element* next[2];
+        int ahead[kPhases], first_col[kPhases];
+        Element* next[kPhases];
 
         __device__ Words(Element* first, std::int64_t stride) {
 #pragma unroll
-            for (int i = 0; i < 2; ++i) {
+            for (int i = 0; i < kPhases; ++i) {
                 ahead[i] = elements_ahead(first + i * stride);
                 first_col[i] = its_lane() * kElements - ahead[i];
                 next[i] = first + i * stride + first_col[i];
@@ -182,9 +187,9 @@ class RowStore {
 #pragma unroll
             for (int segment = 0; segment < kSegments; ++segment) {
                 const int further = segment * kLanes * kElements;
-                const int col = first_col[i % 2] + further;
+                const int col = first_col[i % kPhases] + further;
                 if ((segment > 0 || col >= 0) && col + kElements <= cols) {
-                    use(segment, next[i % 2] + further);
+                    use(segment, next[i % kPhases] + further);
                 }
             }
         }
@@ -193,11 +198,15 @@ class RowStore {
     template <class Element, class Use>
     __device__ __forceinline__ static void at_ends(Element* first, std::int64_t stride, int rows,
                                                    int cols, const Use& use) {
-        if constexpr (kElements > 1) {
-            const int lane = its_lane(), row = lane % 16, col = lane < 16 ? 0 : cols - 1;
-            Element* const its = first + row * stride;
-            const int amid = Words<Element>::elements_ahead(its) + (lane < 16 ? 0 : cols);
-            if (row < rows && amid % kElements != 0) use(row, col, its + col);
+        const int lane = its_lane(), row = lane % 16;
+        Element* const its = first + row * stride;
+        const int ahead = Words<Element>::elements_ahead(its);
+        const bool at_begin = lane < 16;
+        const int amid = (at_begin ? kElements - ahead : ahead + cols) % kElements;
+#pragma unroll
+        for (int i = 0; i < kElements - 1; ++i) {
+            const int col = at_begin ? i : cols - 1 - i;
+            if (row < rows && i < amid && i < cols) use(row, col, its + col);
         }
     }
 
@@ -214,7 +223,7 @@ class RowStore {
                 words.of_row(i, first + i < rows ? cols : 0, [&](int segment, const T* its) {
                     word[i][segment] = *reinterpret_cast<const std::uint32_t*>(its);
                 });
-                words.next[i % 2] += 2 * stride;
+                words.next[i % kPhases] += kPhases * stride;
             }
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
@@ -226,7 +235,8 @@ class RowStore {
                         const int next = min(segment + 1, kSegments - 1);
                         const std::uint32_t high =
                             __shfl_sync(~0u, lane == 0 ? word[i][next] : value, lane + 1);
-                        value = __funnelshift_r(value, high, words.ahead[i % 2] * 8 * sizeof(T));
+                        value =
+                            __funnelshift_r(value, high, words.ahead[i % kPhases] * 8 * sizeof(T));
                     }
                     ptx::store_shared(its + segment * kSegmentBytes, value);
                 }
@@ -275,13 +285,15 @@ class RowStore {
         for (int first = 0; first < rows; first += kTogether) {
             std::uint32_t word[kTogether][kSegments];
 #pragma unroll
-            for (int i = 0; i < kTogether; ++i) load_row(first + i, words.ahead[i % 2], word[i]);
+            for (int i = 0; i < kTogether; ++i) {
+                load_row(first + i, words.ahead[i % kPhases], word[i]);
+            }
 #pragma unroll
             for (int i = 0; i < kTogether; ++i) {
                 words.of_row(i, first + i < rows ? cols : 0, [&](int segment, T* its) {
                     *reinterpret_cast<std::uint32_t*>(its) = word[i][segment];
                 });
-                words.next[i % 2] += 2 * stride;
+                words.next[i % kPhases] += kPhases * stride;
             }
         }
         at_ends(to, stride, rows, cols, [&](int row, int col, T* its) {
@@ -289,21 +301,24 @@ class RowStore {
         });
     }
 
-    // A lane's word of each segment of a row that begins so many elements ahead in D, 0 or 1. The
-    // first of a row that is ahead is not whole, and of no use.
+    // A lane's word of each segment of a row that begins so many elements behind the begin of a
+    // word in D. The first of a row that begins amid a word is not whole, and of no use.
     __device__ __forceinline__ void load_row(int row, int ahead,
                                              std::uint32_t (&word)[kSegments]) const {
         const int lane = its_lane();
+        const int back = ahead > 0;  // words
         const std::uint32_t last = address(row, lane * kWordBytes);
-        const std::uint32_t before = address(row, (lane - ahead) * kWordBytes);
+        const std::uint32_t before = address(row, (lane - back) * kWordBytes);
 #pragma unroll
         for (int segment = 0; segment < kSegments; ++segment) {
             const int byte = segment * kSegmentBytes;
             word[segment] = ptx::load_shared<std::uint32_t>(last + byte);
             if constexpr (kElements > 1) {
-                const bool is_there = segment > 0 || lane >= ahead;
+                const bool is_there = segment > 0 || lane >= back;
                 const auto low = ptx::load_shared<std::uint32_t>(is_there ? before + byte : last);
-                word[segment] = __funnelshift_r(low, word[segment], ahead * 8 * sizeof(T));
+                // By 0 mod 32 where the row begins with a word.
+                word[segment] =
+                    __funnelshift_r(low, word[segment], (kElements - ahead) * 8 * sizeof(T));
             }
         }
     }

@@ -35,6 +35,7 @@ namespace tcgemm::sm90_wgmma {
     ROW(type##_promoted_128x208, A, B, float, true, 128, 208, 2, false, 1, 3.6, 0.455, 2.83)           \
     ROW(type##_promoted_64x128, A, B, float, true, 64, 128, 1, false, 2, 3.0, 0.33, 0.92)              \
     ROW(type##_fast_128x256, A, B, float, false, 128, 256, 2, false, 1, 5, 0.533, 2.7)                 \
+    ROW(type##_fast_128x128_pp, A, B, float, false, 128, 128, 2, true, 1, 2.6, 0.29, 0.6)              \
     ROW(type##_fast_64x128_pp, A, B, float, false, 64, 128, 2, true, 1, 2.6, 0.168, 0.5)
 // All others, with contiguous k.
 #define TCGEMM_SM90_WGMMA_E4M3_ROWS(ROW)                                                               \
@@ -44,7 +45,8 @@ namespace tcgemm::sm90_wgmma {
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2_e4m3, device::E5M2, device::E4M3)                                  \
     TCGEMM_SM90_WGMMA_FP8(ROW, e5m2, device::E5M2, device::E5M2)
 #define TCGEMM_SM90_WGMMA_I8_TF32_ROWS(ROW)                                                            \
-    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 2.8, 0.54, 1.8) \
+    ROW(i8_128x256, std::int8_t, std::int8_t, std::int32_t, false, 128, 256, 2, false, 1, 2.8, 0.54, 3.0) \
+    ROW(i8_128x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 128, 128, 2, true, 1, 2.6, 0.27, 0.8) \
     ROW(i8_64x128_pp, std::int8_t, std::int8_t, std::int32_t, false, 64, 128, 2, true, 1, 2.61, 0.171, 0.39) \
     ROW(tf32_128x128_pp, device::Tf32, device::Tf32, float, false, 128, 128, 2, true, 1, 2.41, 0.295, 1.4)
 // With A of any layout, and a B with contiguous k.

@@ -355,9 +355,8 @@ class ClusterSplit : PartSums<Policy> {
         const std::uint32_t inbox = shared_.a(0) + thread * kUnitBytes;
         const std::uint32_t arrived = shared_.ready(0, 0);
         const int all = Base::all(), share = all / split_.count, first = work.part * share;
-        if (thread < 32 && warpgroup == 0) {
-            const int bytes = (all - share) * kWarpgroup * kUnitBytes;
-            ptx::arrive_and_expect_bytes(arrived, thread == 0 ? bytes : 0);
+        if (thread == 0 && warpgroup == 0) {
+            ptx::arrive_and_expect_bytes(arrived, (all - share) * kWarpgroup * kUnitBytes);
         }
         ptx::meet_cluster();  // nobody multiplies from a ring any more
         Base::for_units(sums, [&](int s, int i, float4 unit) {

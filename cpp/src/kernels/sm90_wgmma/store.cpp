@@ -15,8 +15,6 @@ bool is_tensor_stride(std::int64_t stride, DType dtype) {
     return bytes % kTensorBytes == 0 && bytes < runtime::kTensorMapStrides;
 }
 
-bool can_store(DType dtype) { return dtype != DType::f64 && !is_fp8(dtype); }
-
 }  // namespace
 
 StoredMatrix stored_matrix(const Operand& operand, int batch_rank) {
@@ -40,7 +38,8 @@ bool copy_engine_takes(const StoredMatrix& matrix, std::int64_t m, std::int64_t 
         return stride >= 0 && is_tensor_stride(stride, matrix.dtype);
     };
     // It writes 16 bytes at a time, also where the last element of a line ends within them.
-    return can_store(matrix.dtype) && matrix.is_aligned && element_stride == 1 &&
+    return matrix.dtype != DType::f64 && !(transposed && is_fp8(matrix.dtype)) &&
+           matrix.is_aligned && element_stride == 1 &&
            elements * size_of(matrix.dtype) % kTensorBytes == 0 &&
            (lines == 1 || (line_stride > 0 && can_step(line_stride))) &&
            std::all_of(matrix.batch_stride, matrix.batch_stride + matrix.batch_rank, can_step);
@@ -48,8 +47,12 @@ bool copy_engine_takes(const StoredMatrix& matrix, std::int64_t m, std::int64_t 
 
 Store store_of(const StoredMatrix& d, const StoredMatrix* c, std::int64_t m, std::int64_t n,
                int n_step, bool transposed) {
+    // A C of FP8 is rare, and as much code again.
+    if (c != nullptr && is_fp8(d.dtype)) return Store::elements;
     const auto both = [&](const auto& fit) { return fit(d) && (c == nullptr || fit(*c)); };
-    if (both([&](const StoredMatrix& matrix) {
+    // Where a tile ends and the next one begins.
+    const bool meets_amid = n_step < n && n_step * size_of(d.dtype) % kTensorBytes != 0;
+    if (!meets_amid && both([&](const StoredMatrix& matrix) {
             return copy_engine_takes(matrix, m, n, transposed);
         })) {
         return transposed ? Store::transposed : Store::tensor;
@@ -57,7 +60,7 @@ Store store_of(const StoredMatrix& d, const StoredMatrix* c, std::int64_t m, std
     // Of a tile that is narrower than a box single elements are stored sooner.
     const bool has_boxes = n_step * size_of(d.dtype) >= kRowBytes;
     const bool has_rows = both([](const StoredMatrix& matrix) {
-        return can_store(matrix.dtype) && matrix.col_stride == 1;
+        return matrix.dtype != DType::f64 && matrix.col_stride == 1;
     });
     return has_boxes && has_rows ? Store::rows : Store::elements;
 }

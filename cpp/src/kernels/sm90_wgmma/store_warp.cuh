@@ -1,6 +1,7 @@
-// The warp of a consumer that moves boxes between its stagings and global memory: those of D out,
+// The thread of a consumer that moves boxes between its stagings and global memory: those of D out,
 // those of C in. An issue takes the copy engine's thread longer than a warpgroup needs to fill a
-// box, and places in D longer than a k-block: so consumers leave both to this warp.
+// box, and places in D longer than a k-block: so consumers leave both to this thread, of a warp of
+// its own.
 #pragma once
 
 #include "kernels/device/ptx/tma.cuh"
@@ -19,12 +20,10 @@ class StoreWarp {
         : params_(params), shared_(shared), consumer_(consumer) {}
 
     __device__ void prefetch_maps() const {
-        if (threadIdx.x % 32 != 0) return;
         ptx::prefetch_tensor_map(&params_.d);
         if (params_.epilogue.reads_c()) ptx::prefetch_tensor_map(&params_.c);
     }
 
-    // By the whole warp.
     __device__ void run() {
         WorkList<Policy> list(params_);
         const int group = Policy::kPingPong ? consumer_ : 0;
@@ -54,7 +53,7 @@ class StoreWarp {
                 if (reads_c) {
                     ptx::wait_for_store_reads<0>();
                 } else {
-                    if (Policy::kMoreStagings && stagings == kMost) {
+                    if (stagings == kMost) {
                         ptx::wait_for_store_reads<kMost - 1>();
                     } else {
                         ptx::wait_for_store_reads<kStagings - 1>();
@@ -114,11 +113,8 @@ class StoreWarp {
         const std::uint32_t staging = shared_.staging(consumer_, its);
         // Its last columns are the next tile's.
         const bool is_cut = col(at) + box_cols() > work.n_end && work.n_end < params_.args.n;
-        const bool stores = threadIdx.x % 32 == 0 && is_in_d(work, at);
         ptx::wait_for_phase(shared_.filled(consumer_, its), shared_.staging_parity(turn));
-        if (is_cut && !is_transposed()) {
-            store_cut(work, at, staging);
-        } else if (stores) {
+        if (is_in_d(work, at)) {
             for_boxes(staging, at, [&](std::uint32_t from, const ptx::TensorCoordinates& to) {
                 ptx::store_tensor(is_cut ? &params_.d_rest : &params_.d, to, from);
             });
@@ -126,12 +122,11 @@ class StoreWarp {
         ptx::commit_stores();
     }
 
-    // Whoever read the staging, the consumer and the store, is done. All lanes arrive: each may
-    // have read.
+    // Whoever read the staging, the consumer and the store, is done.
     __device__ __forceinline__ void make_ready(const Work& work, ptx::TensorCoordinates at,
                                                unsigned turn) const {
         const std::uint32_t ready = shared_.ready(consumer_, shared_.staging_of(turn));
-        const bool loads = threadIdx.x % 32 == 0 && params_.epilogue.reads_c() && is_in_d(work, at);
+        const bool loads = params_.epilogue.reads_c() && is_in_d(work, at);
         ptx::arrive_and_expect_bytes(ready, loads ? kStagingBytes : 0);
         if (loads) {
 #pragma unroll
@@ -141,31 +136,6 @@ class StoreWarp {
                           ptx::load_tensor(to, &params_.c, from, ready);
                       });
         }
-    }
-
-    // What a tile has of a box, by the threads: the copy engine stores whole rows of one.
-    __device__ void store_cut(const Work& work, const ptx::TensorCoordinates& at,
-                              std::uint32_t staging) const {
-        constexpr int kPiece = 16;  // bytes
-        const GemmArgs& args = params_.args;
-        // Lanes for a row, one for each of its pieces: 2, 4 or 8.
-        const int bytes = (work.n_end - at.inner) << params_.item_log2;
-        const int lanes_log2 = bytes <= 2 * kPiece ? 1 : bytes <= 4 * kPiece ? 2 : 3;
-        const int lane = threadIdx.x % 32, byte = (lane & ((1 << lanes_log2) - 1)) * kPiece;
-        const int col = at.inner + (byte >> params_.item_log2);
-        const auto rows = static_cast<int>(min(args.m - at.outer, std::int64_t{kMmaM}));
-        const std::int64_t first = batch_offset(args.batch, args.d.batch_stride, at.batch) +
-                                   at.outer * args.d.row_stride + col;
-        char* const d = static_cast<char*>(args.d.data) + (first << params_.item_log2);
-        if (col < work.n_end) {
-#pragma unroll 1
-            for (int row = lane >> lanes_log2; row < rows; row += 32 >> lanes_log2) {
-                *reinterpret_cast<float4*>(d + (row * args.d.row_stride << params_.item_log2)) =
-                    ptx::load_shared<float4>(staging_address(staging, row, byte));
-            }
-        }
-        ptx::fence_async_proxy();  // a box of C may come where the threads have read
-        __syncwarp();
     }
 
     const Params& params_;

@@ -9,12 +9,17 @@ __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// A value of 2, 4, 8 or 16 bytes.
+// A value of 1, 2, 4, 8 or 16 bytes.
 template <class T>
 __device__ __forceinline__ T load_shared(std::uint32_t address) {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    static_assert(sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0);
     T value;
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 1) {
+        std::uint16_t bits;  // there are no smaller registers
+        asm volatile("ld.shared.b8 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
+        reinterpret_cast<std::uint8_t&>(value) = static_cast<std::uint8_t>(bits);
+        return value;
+    } else if constexpr (sizeof(T) == 2) {
         auto& bits = reinterpret_cast<std::uint16_t&>(value);
         asm volatile("ld.shared.b16 %0, [%1];" : "=h"(bits) : "r"(address) : "memory");
         return value;
@@ -36,12 +41,15 @@ __device__ __forceinline__ T load_shared(std::uint32_t address) {
         return value;
     }
 }
-// A value of 2, 4, 8 or 16 bytes.
+// A value of 1, 2, 4, 8 or 16 bytes.
 template <class T>
 __device__ __forceinline__ void store_shared(std::uint32_t address, const T& value) {
-    static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+    static_assert(sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0);
     const auto* const word = reinterpret_cast<const std::uint32_t*>(&value);
-    if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 1) {
+        const std::uint16_t bits = reinterpret_cast<const std::uint8_t&>(value);
+        asm volatile("st.shared.b8 [%0], %1;" ::"r"(address), "h"(bits) : "memory");
+    } else if constexpr (sizeof(T) == 2) {
         asm volatile("st.shared.b16 [%0], %1;" ::"r"(address),
                      "h"(reinterpret_cast<const std::uint16_t&>(value))
                      : "memory");
