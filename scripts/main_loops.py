@@ -97,7 +97,10 @@ def read_functions(sass: str) -> dict[tuple[str, str], list[Instruction]]:
             branch = re.search(r"\b0x([0-9a-f]+)", match[3]) if match[2] == "BRA" else None
             target = int(branch[1], 16) if branch else None
             operands = match[3].split(";")[0].strip()
-            body.append(Instruction(int(match[1], 16), match[2], operands, target))
+            # A constant comes into a register by an addition to 0, too.
+            is_move = match[2].startswith("HFMA2") and ", -RZ, RZ, " in operands
+            name = "MOV" if is_move else match[2]
+            body.append(Instruction(int(match[1], 16), name, operands, target))
         elif match := re.match(r"\s*Function : (\w+)", line):
             body = functions.setdefault((match[1], architecture), [])
         elif match := re.search(r"arch = sm_(\w+)", line):

@@ -48,6 +48,15 @@ def test_code_without_multiplications_has_no_main_loop(main_loops):
     assert main_loops.main_loop(main_loops.read_functions(text)["kernel", "80"]) == []
 
 
+@pytest.mark.parametrize(("operands", "found"), [("-RZ, RZ, 0, 3.8e-06", 0), ("R4, R6, R8", 1)])
+def test_a_constant_that_is_added_to_0_is_no_multiplication(main_loops, operands, found):
+    text = SASS.replace("FFMA", "IADD3").replace(
+        "HMMA.16816.F32 R8, R4, R6, R8", f"HFMA2 R8, {operands}"
+    )
+    (body,) = main_loops.read_functions(text).values()
+    assert bool(main_loops.main_loop(body)) == found
+
+
 @pytest.mark.parametrize(
     ("ffmas", "reads"),
     [
