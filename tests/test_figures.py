@@ -16,8 +16,9 @@ pytestmark = pytest.mark.skipif(not RESULTS.exists(), reason="the tests are not 
 
 # README's rows of suites.
 SUITES = [
-    *("aligned", "layouts", "odd", "uneven", "padded", "decode", "long_k", "batched", "output"),
-    *("batch_invariant", "random", "small", "short_k", "few_rows", "cuda_cores", "scaled"),
+    *("aligned", "layouts", "odd", "uneven", "padded", "decode", "long_k", "rank_k", "tall"),
+    *("batched", "output", "batch_invariant", "random", "small", "short_k", "few_rows"),
+    *("cuda_cores", "fp8_results", "scaled"),
 ]
 # Its rows of other modes, by how they begin: how the titles of their groups in the suite `modes`
 # begin, and which of these rows.
