@@ -222,7 +222,7 @@ __device__ __forceinline__ void apply_scales(const Params& params, const Where& 
 #pragma unroll
     for (int eight = 0; eight < Place::kEights; ++eight) {
         // There are no registers to load all columns' scales at once.
-        if (eight > 0 && eight % 16 == 0) __syncwarp();
+        if (eight > 0 && eight % 8 == 0) __syncwarp();
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
             const float scale_b = eight * 8 + e <= left ? of_cols[e * step_b] : 0.0f;
