@@ -22,7 +22,7 @@ from pathlib import Path
 MAX_WHEEL_MB = 20.0
 # Kernel instantiations, each counted once however many architectures it is built for. Each costs
 # time in every `pip install .`: raise the budget only together with a measured build time (326: ten
-# minutes on two cores; two of simt six seconds; 335: no longer than 330, since one of FP8 takes 12.6
+# minutes on two cores; two of simt six seconds; 335: no longer than 330, for one of FP8 takes 12.6
 # seconds in place of 17 to 18). A kernel of sm90_wgmma for 16 bits takes about four seconds, one of
 # sm80_mma a second for each of its three architectures. simt, pack and split_k are built for four,
 # sm70_wmma for two.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,6 +148,10 @@ def test_a_result_of_fp8_goes_with_a_c_of_16_bits(library):
         product = cublaslt.Product(Operands(Pool(PretendedGpu()), case, 1))
         c, d = (library.objects[layout.value] for layout in product._layouts[2:])
         assert (c["dtype"], d["dtype"]) == (c_type, cublaslt._DATA_TYPE[out_dtype])
+    case = Case(16, 16, 16, "float8_e4m3fn", "nt", accumulate="fast", out_dtype="float8_e4m3fn")
+    operands = Operands(Pool(PretendedGpu()), replace(case, beta=1.0), 1)
+    with pytest.raises(RuntimeError, match="adds no C of float8_e4m3fn"):
+        cublaslt.Product(operands)
 
 
 def test_the_alignment_is_that_of_the_operands(library):

@@ -93,12 +93,15 @@ def test_each_store(kernel, out):
 def test_fp8_results(kernel_of_fp8):
     """Boxes of 128 columns, whole and cut; rows that begin at each byte of a word; elements."""
     rows, columns, _ = tile_of(kernel_of_fp8)
-    sizes = (2 * rows, 2 * columns), (rows + 3, columns + 9), (rows + 1, columns + 16), (3, 130)
+    sizes = [(2 * rows, 2 * columns), (rows + 1, columns + 16), (3, 130), (1, columns)]
+    sizes += [(rows + rest, columns + rest) for rest in (1, 2, 3, 9)]
     outs = Layout(), ODD, Layout(pad=2, offset=3), Layout(pad=3, offset=2), COL, STEP
     for out_dtype in ("float8_e4m3fn", "float8_e5m2"):
         for (m, n), out, how in itertools.product(sizes, outs, ({}, {"beta": -1})):
             how = {"out_dtype": out_dtype, "layouts": {"out": out, "c": out}, **how}
             check(kernel_of_fp8, m, n, 64, alpha=0.25, **how)
+        for n in (13 * columns + 16, 13 * columns + 5):  # several tiles of a block
+            check(kernel_of_fp8, 11 * rows + 5, n, 64, alpha=0.25, out_dtype=out_dtype)
 
 
 def test_short_tiles(kernel):

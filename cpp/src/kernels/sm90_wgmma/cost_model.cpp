@@ -53,7 +53,7 @@ struct Launch {
     bool splits_all = false;            // the K of every tile
     bool has_whole_ring = false;        // a block alone on its SM, where the ring is fitted to it
     bool has_more_stagings = false;     // see ring_of()
-    bool is_short = false;              // as many as a tile has boxes, and more than there were
+    bool is_short = false;              // a staging for each box of a tile, thanks to those
 
     double matrices_a = 1, matrices_b = 1;  // that differ
     double a_bytes = 0, b_bytes = 0;        // of those

@@ -51,11 +51,11 @@ class TileStore {
             case DType::f16: return use(__half());
             case DType::bf16: return use(__nv_bfloat16());
             case DType::e4m3:
-                if constexpr (kFp8) use(device::E4M3());
-                return;
+                if constexpr (kFp8) return use(device::E4M3());
+                __trap();  // store_of() lets none through
             case DType::e5m2:
-                if constexpr (kFp8) use(device::E5M2());
-                return;
+                if constexpr (kFp8) return use(device::E5M2());
+                __trap();
             default: return use(0.0f);
         }
     }
@@ -200,7 +200,9 @@ class TileStore {
                     if constexpr (kReadsC) word = words[step][w];
 #pragma unroll
                     for (int e = 0; e < kElements; ++e) {
-                        const int sum = first + (step * 4 + w) * kElements + e;
+                        // Steps of 32 columns may end behind a tile's; nobody stores those.
+                        const int sum =
+                            min(first + (step * 4 + w) * kElements + e, Policy::kSums - 1);
                         if constexpr (kReadsC) {
                             const auto c = epilogue::widen<Value>(element[e]);
                             element[e] = value(s, sum, c);
