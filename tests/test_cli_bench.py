@@ -266,7 +266,7 @@ def test_a_suite_of_ones_own(capsys, tmp_path):
     ("arguments", "named"),
     [
         ([], "--suite, --sizes"),
-        (["--suite", "nosuch"], "foundation, layouts, long_k"),
+        (["--suite", "nosuch"], "foundation, fp8_results, layouts"),
         (["--suite", "cpu", "--dtype", "int8"], "--dtype"),
         (["--m", "4"], "--m, --n and --k"),
         (["--sizes", "x"], "--sizes x"),
