@@ -184,10 +184,9 @@ class Product:
         self._a = self._layout(case, first.a, case.dtype, case.layout[0])
         self._d = self._layout(case, first.d, mode.result_dtype, "n")
         # A result of FP8 goes with a C of 16 bits alone, even one that is not read.
-        is_fp8 = mode.result_dtype.startswith("float8")
-        if is_fp8 and case.beta:
+        if mode.results_are_fp8 and case.beta:
             raise RuntimeError(f"cublasLt adds no C of {mode.result_dtype}")
-        c_dtype = "bfloat16" if is_fp8 else mode.result_dtype
+        c_dtype = "bfloat16" if mode.results_are_fp8 else mode.result_dtype
         self._c = self._layout(case, first.d, c_dtype, "n")
         self._alignments = [
             _alignment(map(backend.address, arrays))

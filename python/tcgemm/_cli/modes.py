@@ -106,6 +106,10 @@ class Mode:
         return "float32" if self.is_fp8 else self.dtype
 
     @property
+    def results_are_fp8(self) -> bool:
+        return self.result_dtype in LARGEST_FP8
+
+    @property
     def is_fp8(self) -> bool:
         return self.dtype.startswith("float8")
 

@@ -282,7 +282,7 @@ def _draw(rng: np.random.Generator, data: str, shape: tuple[int, int], mode: Mod
         return rng.integers(-127, 128, shape).astype(np.float64)
     # So that every partial sum is exact, and every result.
     largest = 1 if narrow_sum or mode.accumulate_name == "fast" else 4
-    if mode.result_dtype.startswith("float8"):
+    if mode.results_are_fp8:
         return np.where(rng.random(shape) < 1 / shape[-1], largest, 0.0)
     return rng.integers(-largest, largest + 1, shape).astype(np.float64)
 
