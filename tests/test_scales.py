@@ -173,6 +173,7 @@ def test_n15_scales_of_more_tiles_than_blocks(lab, rng, monkeypatch):
                 scaled.check(lab, a, b, **how)
             except tcgemm.NoKernelError:
                 break
+            scaled.check(lab, a, b, **{**how, "out_dtype": "bfloat16"})
             scaled.check(lab, a, b, layouts={"b": COL}, **how)
             accepted.append(name)
     assert accepted

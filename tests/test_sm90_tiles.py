@@ -118,6 +118,25 @@ def test_short_tiles(kernel):
         check(kernel, m, n, k_blocks * block_k, **how)
 
 
+def test_tiles_begun_ahead(kernel_of_fp8):
+    """Several of a block, whose next one large promoted kernels begin while they store: of one
+    k-block and of many, of each width, of 16-bit results in boxes and of others."""
+    rows, columns, block_k = tile_of(kernel_of_fp8)
+    m = 12 * rows - 60
+    for width in (columns, columns - 16, columns - 32):
+        n = 2560 // width * width + width - 40
+        for k in (16, block_k, block_k + 16, 2 * block_k, 3 * block_k, 11 * block_k + 48):
+            check(kernel_of_fp8, m, n, k, out_dtype="bfloat16")
+        for how in (
+            {"out_dtype": "float16", "alpha": 0.5},
+            {"out_dtype": "bfloat16", "layouts": {"out": COL}},
+            {"out_dtype": "bfloat16", "beta": 1},
+            {"out_dtype": "float32"},
+        ):
+            check(kernel_of_fp8, m, n, 5 * block_k, **how)
+        check(kernel_of_fp8, rows + 9, n // 2, 2 * block_k, batch=(2, 7), out_dtype="bfloat16")
+
+
 def test_long_k(kernel_of_any_mode):
     """Parts of K, each of which leaves sums in the workspace, twice in the same memory."""
     for m, n, k in ((64, 64, 20_000), (200, 200, 9_001), (500, 130, 5_000)):

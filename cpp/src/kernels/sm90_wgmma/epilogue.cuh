@@ -36,6 +36,15 @@ class TileStore {
             fill_boxes_as<false>(sums);
         }
     }
+    // The same where leaves_in_boxes().
+    __device__ __forceinline__ void run_boxes(const Sums& sums) {
+        __builtin_assume(params_.store == Store::tensor);  // or addresses for both would spill
+        if (params_.args.d.dtype == DType::bf16) {
+            fill_boxes<__nv_bfloat16, false>(sums);
+        } else {
+            fill_boxes<__half, false>(sums);
+        }
+    }
 
    private:
     __device__ void synchronize() const {

@@ -76,6 +76,50 @@ __device__ __forceinline__ epilogue::Rescaled rest_of(const epilogue::Scaled& sc
             scales.overflow == Overflow::saturate};
 }
 
+// Whether consume_ahead() serves: several tiles of a block, which leave in boxes of 16-bit
+// elements. It has registers for nothing else.
+__device__ __forceinline__ bool leaves_in_boxes(const Params& params) {
+    const DType dtype = params.args.d.dtype;
+    return params.store == Store::tensor && (dtype == DType::bf16 || dtype == DType::f16) &&
+           !params.epilogue.reads_c() && params.split.count == 1 && params.k_blocks > 0 &&
+           params.work_count > gridDim.x >> params.cluster_log2;
+}
+
+// consume() of tiles that leave in boxes, with instructions for kWidth columns: the first k-block
+// of the next tile is multiplied while a tile is stored. kScaled: it has scales of blocks of k,
+// none for columns, and no others.
+template <int kWidth, bool kScaled, class Policy, class Store>
+__device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory<Policy> shared,
+                                              int row, Multiplier<Policy>& multiplier,
+                                              Store& store) {
+    WorkList<Policy> list(params);
+    if (!list.has_next()) return;
+    typename Multiplier<Policy>::template Partial<kWidth> partial;
+    multiplier.template begin<kWidth>(partial, true);
+    for (bool has_next = true; has_next;) {
+        list.next();
+        const auto work = [&] { return list.decode(list.latest()); };
+        typename Policy::Sums sums;
+        if constexpr (kScaled) {
+            multiplier.template finish<kWidth>(
+                params.k_blocks, partial, sums,
+                BlockScales<Policy, false>(params, work(), shared, row));
+        } else {
+            multiplier.template finish<kWidth>(params.k_blocks, partial, sums);
+        }
+        has_next = list.has_next();
+        multiplier.template begin<kWidth>(partial, has_next);
+        float scaled[Policy::kSubtiles][Policy::kSums];
+        if constexpr (kScaled) {
+            apply_alpha<Policy>(params, sums, scaled);
+        } else {
+            apply_scales<Policy>(params, work, row, sums, scaled);
+        }
+        store.run_boxes(scaled);
+    }
+    multiplier.template drop<kWidth>(partial);
+}
+
 // `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.
 template <class Policy, class Epilogue>
 __device__ __forceinline__ void consume(const Params& params, SharedMemory<Policy> shared,
@@ -89,6 +133,21 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     Multiplier<Policy> multiplier(params, shared, consumer, row);
     TileStore<Policy, std::decay_t<decltype(epilogue)>, Sum> store(params, epilogue, shared, row);
 
+    if constexpr (Policy::kBeginsAhead) {
+        constexpr int kWide = Policy::kBlockN, kLess = least_ahead(kWide, false);
+        constexpr int kScaledWide = least_ahead(kWide, true);
+        const int width = leaves_in_boxes(params) ? params.width : 0;
+        if (params.has_block_scales) {
+            if (width > Policy::narrower(kScaledWide, true) && !has_tile_scales(params) &&
+                !has_columns(params.scaled.scales.b)) {
+                return consume_ahead<kScaledWide, true>(params, shared, row, multiplier, store);
+            }
+        } else if (width > kLess) {
+            return consume_ahead<kWide, false>(params, shared, row, multiplier, store);
+        } else if (width > Policy::narrower(kLess)) {
+            return consume_ahead<kLess, false>(params, shared, row, multiplier, store);
+        }
+    }
     WorkList<Policy> list(params);
     for (int turn = 0; list.has_next(); turn = (turn + 1) % Policy::kGroups) {
         const unsigned index = list.next();

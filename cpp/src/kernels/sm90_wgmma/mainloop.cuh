@@ -6,6 +6,7 @@
 #include "kernels/sm90_wgmma/fragments.cuh"
 #include "kernels/sm90_wgmma/pipeline.cuh"
 #include "kernels/sm90_wgmma/scales.cuh"
+#include "kernels/sm90_wgmma/turns.cuh"
 
 namespace tcgemm::sm90_wgmma {
 
@@ -42,10 +43,9 @@ class Multiplier {
         : shared_(shared),
           a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
           b_(shared.b(0), kSlabBytes),
-          consumer_(consumer),
+          turns_(shared, consumer),
           width_(params.width),
           cluster_log2_(params.cluster_log2) {
-        if (Policy::kHalves && row > 0) pass_turn();  // the first is consumer 0's
         const int lane = threadIdx.x % 32;
         const bool releases = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases;
@@ -87,6 +87,32 @@ class Multiplier {
         }
     }
 
+    // The same of promoted sums in two steps: begin() sets the tensor cores to work, finish()
+    // waits; or drop(), where no tile exists: behind a branch wgmma would not be asynchronous.
+    template <int kWidth>
+    using Partial = Register[kSubtiles][MmaOf<kWidth>::kRegisters];
+    template <int kWidth>
+    __device__ __forceinline__ void begin(Partial<kWidth>& partial, bool exists) {
+        begin_block<MmaOf<kWidth>, true>(next_tiles(), partial, false, exists);
+    }
+    template <int kWidth, class... Scales>
+    __device__ __forceinline__ void finish(int blocks, Partial<kWidth>& partial, Sums& sums,
+                                           Scales... scales) {
+        clear(sums);
+        const int stage = at_.stage;
+        at_.advance(shared_);
+        (scales.load(stage), ...);
+        (scales.combine(), ...);
+        end_block(stage, partial, sums, scales...);
+        if (blocks > 1) multiply_and_add<MmaOf<kWidth>, true>(blocks - 1, sums, scales...);
+    }
+    template <int kWidth>
+    __device__ __forceinline__ static void drop(Partial<kWidth>& partial) {
+        ptx::wgmma_wait<0>();
+#pragma unroll
+        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+    }
+
    private:
     struct Tiles {
         ptx::MatrixDescriptor a, b;
@@ -112,9 +138,9 @@ class Multiplier {
         }
         if (blocks > 0) {
             if constexpr (Policy::kAInRegisters) {
-                wait_for_turn();
+                turns_.wait();
                 multiply_fragments<MmaOf<kWidth>>(shared_, at_, b_, cluster_log2_, blocks, acc,
-                                                  [&] { pass_turn(); });
+                                                  [&] { turns_.pass(); });
             } else {
                 multiply_stages<MmaOf<kWidth>>(blocks, acc);
             }
@@ -143,31 +169,20 @@ class Multiplier {
     // The same of k-blocks that are a stage and a sum each, one after the other. The loop begins
     // behind the issue of wgmma: what need not wait for their sums is done while they are at work.
     // A loop that begins with the wait for a stage has a `yield` there, which takes 50 cycles.
-    template <class MmaOfWidth, class... Scales>
+    template <class MmaOfWidth, bool kInTurns = false, class... Scales>
     __device__ __forceinline__ void multiply_and_add(int blocks, Sums& sums, Scales&... scales) {
         Register partial[kSubtiles][MmaOfWidth::kRegisters];
         clear(partial);
-        begin_block<MmaOfWidth>(next_tiles(), partial);
+        begin_block<MmaOfWidth, kInTurns>(next_tiles(), partial);
         (scales.load(at_.stage), ...);
         while (true) {
             const int stage = at_.stage;
             at_.advance(shared_);
             const Tiles next = next_tiles();
             (scales.combine(), ...);
-            ptx::wgmma_wait<0>();
-            if constexpr (sizeof...(Scales) > 0) {
-#pragma unroll
-                for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
-                constexpr bool kReadsOn = (... || Scales::kReadsOn);
-                if (!kReadsOn) release_read(stage);
-                (scales.add(sums, partial), ...);
-                if (kReadsOn) release_read(stage);
-            } else {
-                release(stage);
-                promote(partial, sums);
-            }
+            end_block(stage, partial, sums, scales...);
             if (--blocks == 0) break;
-            begin_block<MmaOfWidth>(next, partial);
+            begin_block<MmaOfWidth, kInTurns>(next, partial);
             (scales.load(at_.stage), ...);
         }
         // Without an instruction of its own here, the sums of columns that the instructions do not
@@ -218,21 +233,41 @@ class Multiplier {
         }
     }
 
-    // Sets the tensor cores to work on the next stage.
-    template <class MmaOfWidth, int kSize>
+    // Sets the tensor cores to work on the next stage, if there is one.
+    template <class MmaOfWidth, bool kInTurns = false, int kSize>
     __device__ __forceinline__ void begin_block(const Tiles& tiles,
                                                 Register (&partial)[kSubtiles][kSize],
-                                                bool accumulate = false) {
-        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
+                                                bool accumulate = false, bool exists = true) {
+        if (kInTurns) turns_.wait();
+        if (exists) ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
         ptx::wgmma_fence();
         multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, accumulate, partial);
         ptx::wgmma_commit();
+        if (kInTurns) turns_.pass();
+    }
+
+    // The sums of `stage`, on which they work, to those of the tile.
+    template <int kSize, class... Scales>
+    __device__ __forceinline__ void end_block(int stage, Register (&partial)[kSubtiles][kSize],
+                                              Sums& sums, Scales&... scales) {
+        ptx::wgmma_wait<0>();
+        if constexpr (sizeof...(Scales) > 0) {
+#pragma unroll
+            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+            constexpr bool kReadsOn = (... || Scales::kReadsOn);
+            if (!kReadsOn) release_read(stage);
+            (scales.add(sums, partial), ...);
+            if (kReadsOn) release_read(stage);
+        } else {
+            release(stage);
+            promote(partial, sums);
+        }
     }
 
     // A stage's wgmma are at work while those of the next are issued; then it is released.
     template <class MmaOfWidth, int kSize>
     __device__ __forceinline__ void multiply_stages(int blocks, Register (&acc)[kSubtiles][kSize]) {
-        wait_for_turn();
+        turns_.wait();
         int previous = at_.stage;
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
             const Tiles tiles = wait_for_stage();
@@ -248,7 +283,7 @@ class Multiplier {
             previous = at_.stage;
             at_.advance(shared_);
         }
-        pass_turn();
+        turns_.pass();
         ptx::wgmma_wait<0>();
 #pragma unroll
         for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
@@ -268,7 +303,7 @@ class Multiplier {
         clear(sums);
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
             const Tiles tiles = wait_for_stage();
-            wait_for_turn();
+            turns_.wait();
             ptx::wgmma_fence();
             multiply_block<Mma, 0, kHalfBlock>(tiles, kHigh, kHigh, false, first);
             ptx::wgmma_commit();
@@ -280,7 +315,7 @@ class Multiplier {
             multiply_block<Mma, 0, kSteps>(tiles, kHigh, kLow, false, first);
             multiply_block<Mma, 0, kSteps>(tiles, kLow, kHigh, true, first);
             ptx::wgmma_commit();
-            pass_turn();
+            turns_.pass();
             ptx::wgmma_wait<0>();
             release(at_.stage);
             at_.advance(shared_);
@@ -343,32 +378,6 @@ class Multiplier {
         }
     }
 
-    // Groups go through the ring one after the other. The parity of a stage's barrier can't tell a
-    // phase from the one after the next, so that a group must not wait for it too early; besides,
-    // the tensor cores finish one tile before they begin the next. The first turn is group 0's.
-    // Of halves the two consumers of a tile take turns.
-    __device__ __forceinline__ void wait_for_turn() {
-        if constexpr (Policy::kPingPong) {
-            ptx::wait_for_phase(shared_.turn(consumer_), (turns_ & 1) ^ (consumer_ == 0));
-            ++turns_;
-        } else if constexpr (Policy::kHalves) {
-            const int consumer = threadIdx.x / kWarpgroup;
-            ptx::named_barrier(Barrier<Policy>::kTurn + consumer, 2 * kWarpgroup);
-        }
-    }
-    // As soon as all of the turn's wgmma are issued: what waits behind them may follow.
-    __device__ __forceinline__ void pass_turn() {
-        if constexpr (Policy::kPingPong) {
-            if (threadIdx.x % 32 == 0) {
-                ptx::arrive(shared_.turn(consumer_ ^ 1));
-            }
-        } else if constexpr (Policy::kHalves) {
-            static_assert(Policy::kConsumers == 2);
-            const int other = 1 - static_cast<int>(threadIdx.x) / kWarpgroup;
-            ptx::arrive_at_named_barrier(Barrier<Policy>::kTurn + other, 2 * kWarpgroup);
-        }
-    }
-
     // A warp at a time: the others may still read. In each block of the cluster, by a lane each.
     __device__ __forceinline__ void release(int stage) const {
         if (empty_ != 0) ptx::arrive_in_cluster(empty_ + stage * 8);
@@ -381,7 +390,7 @@ class Multiplier {
 
     SharedMemory<Policy> shared_;
     ptx::MatrixDescriptor a_, b_;  // of stage 0
-    int consumer_, turns_ = 0;
+    Turns<Policy> turns_;
     const int &width_, &cluster_log2_;
     std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of; 0: none
     bool is_others_;       // it is the cluster's other one

@@ -180,6 +180,9 @@ class WorkList {
         return index;
     }
 
+    // What next() returned, without a register for it.
+    __device__ unsigned latest() const { return next_ - (gridDim.x >> params_.cluster_log2); }
+
     __device__ int blocks(unsigned index) const {
         return params_.is_whole(index) ? params_.k_blocks : decode(index).blocks;
     }

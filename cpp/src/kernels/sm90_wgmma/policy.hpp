@@ -67,6 +67,15 @@ constexpr int narrower(int width, int block_n, bool by_steps, bool has_block_sca
     return by_steps ? width - kWidthStep : width / 2;
 }
 
+// The narrowest that begin a tile while the one before is stored: see consume_ahead().
+constexpr int least_ahead(int block_n, bool has_block_scales) {
+    return has_block_scales ? widest(block_n, true) : block_n - kWidthStep;
+}
+// Of which rows: those that promote FP8 in tiles of two consumers.
+constexpr bool begins_ahead(bool block_scales, int consumers) {
+    return block_scales && consumers == 2;
+}
+
 // The width of the narrowest instructions. Of large tiles with A in registers there are no narrower
 // ones than whole tiles, for their loops would spill.
 constexpr int least_width(int least_n, int block_n, bool a_in_registers) {
@@ -107,6 +116,12 @@ struct Policy {
     static constexpr bool kSplitsInCluster = Row::splits_in_cluster;
     static constexpr bool kScales = Row::scales;             // has the epilogue `scaled` besides
     static constexpr bool kBlockScales = Row::block_scales;  // multiplies by scales of blocks of k
+
+    // While a tile is stored, the tensor cores begin the next one.
+    static constexpr bool kBeginsAhead = begins_ahead(kBlockScales, kConsumers);
+    // The consumers of a tile issue their wgmma one after the other. Otherwise the short loop of
+    // consume_ahead() brings them into step: both promote at a time, and the tensor cores wait.
+    static constexpr bool kTakesTurns = kHalves || kBeginsAhead;
 
     static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;  // one feeds the others
     static constexpr int kGroups = kPingPong ? kConsumers : 1;      // at work on different tiles

@@ -185,8 +185,29 @@ class BlockScales {
     float factors_[Place::kRows][kFactors];  // of a row and, but for kOfColumns, kStep columns
 };
 
-// scaled = sums, of whole numbers or FP8, with alpha and those scales of A and B applied that are
-// the same along K; the rest is Rescaled's. `where()` tells the place of the tile.
+// Whether sums of tiles have scales: those of A or B that are the same along K.
+__device__ __forceinline__ bool are_of_tiles(const ScaleView& view) {
+    return view.data != nullptr && !view.along_k;
+}
+__device__ __forceinline__ bool has_tile_scales(const Params& params) {
+    return are_of_tiles(params.scaled.scales.a) || are_of_tiles(params.scaled.scales.b);
+}
+
+// scaled = alpha sums, of whole numbers or FP8.
+template <class Policy>
+__device__ __forceinline__ void apply_alpha(const Params& params, const typename Policy::Sums& sums,
+                                            float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
+#pragma unroll
+    for (int s = 0; s < Policy::kSubtiles; ++s) {
+#pragma unroll
+        for (int i = 0; i < Policy::kSums; ++i) {
+            scaled[s][i] = params.scaled.alpha * static_cast<float>(sums[s][i]);
+        }
+    }
+}
+
+// The same with the scales of tiles; what is left is Rescaled's. `where()` tells the place of the
+// tile.
 template <class Policy, class Where>
 __device__ __forceinline__ void apply_scales(const Params& params, const Where& where, int row,
                                              const typename Policy::Sums& sums,
@@ -194,26 +215,16 @@ __device__ __forceinline__ void apply_scales(const Params& params, const Where& 
     using Place = ThreadPlace<Policy>;
     const ScaleArgs& scales = params.scaled.scales;
     const float alpha = params.scaled.alpha;
-    const auto has_any = [](const ScaleView& view) {
-        return view.data != nullptr && !view.along_k;
-    };
-    if (!has_any(scales.a) && !has_any(scales.b)) {
-#pragma unroll
-        for (int s = 0; s < Policy::kSubtiles; ++s) {
-#pragma unroll
-            for (int i = 0; i < Policy::kSums; ++i) {
-                scaled[s][i] = alpha * static_cast<float>(sums[s][i]);
-            }
-        }
-        return;
-    }
+    if (!has_tile_scales(params)) return apply_alpha<Policy>(params, sums, scaled);
     const Work work = where();
     const Place at(params, work, row);
     // Where only one operand has scales, the other's are 1.
-    const float* const of_a = has_any(scales.a) ? scales_of(params, work, scales.a, false) : &kOne;
-    const float* const of_b = has_any(scales.b) ? scales_of(params, work, scales.b, false) : &kOne;
-    const std::int64_t step_a = has_any(scales.a) ? scales.a.outer_stride : 0;
-    const std::int64_t step_b = has_any(scales.b) ? scales.b.outer_stride : 0;
+    const float* const of_a =
+        are_of_tiles(scales.a) ? scales_of(params, work, scales.a, false) : &kOne;
+    const float* const of_b =
+        are_of_tiles(scales.b) ? scales_of(params, work, scales.b, false) : &kOne;
+    const std::int64_t step_a = are_of_tiles(scales.a) ? scales.a.outer_stride : 0;
+    const std::int64_t step_b = are_of_tiles(scales.b) ? scales.b.outer_stride : 0;
     float scale_a[Place::kRows];
 #pragma unroll
     for (int i = 0; i < Place::kRows; ++i) scale_a[i] = of_a[at.row_at(i) * step_a];
