@@ -239,6 +239,7 @@ AGREED = {
         against={"determinism": "run_to_run"},
     ),
     "modes_few": Case(16, 4096, 4096, "float8_e4m3fn", "nt", out_dtype="bfloat16"),
+    "promoted_small": Case(16, 4096, 4096, "float16", "nt", accumulate="promoted"),
     "short_k": Case(65536, 67, 1, "float32"),
     "rank_k": Case(
         8192, 8192, 128, "float16", "nt", out_dtype="float32", beta=1.0, in_place=True
