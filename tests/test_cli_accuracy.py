@@ -143,6 +143,11 @@ def test_bounds_are_those_of_the_contract():
     assert bounds(MODES["fp32-promoted"], 100).gate == 20 * U32
     assert bounds(MODES["fp32-promoted"], 10**6).gate == 64 * U32
     assert bounds(MODES["fp16-sum-fp16"], 100).hard == 27 * U16
+    assert bounds(MODES["fp16-sum-fp16"], 100, (7, 0), family="simt").hard == 101 * U16
+    assert bounds(MODES["fp16"], 100, adds=True).hard == 203 * U32
+    assert bounds(MODES["fp16"], 100, adds=True).gate == 31 * U32
+    assert bounds(MODES["fp64"], 100, adds=True).hard == 103 * U64
+    assert bounds(MODES["int8"], 100, adds=True).hard == 0
     assert bounds(MODES["int8"], 100).hard == 0
 
 

@@ -1,13 +1,6 @@
 """The modes of computation, what each promises, and which family takes which.
 
-The bounds are the accuracy contract: for alpha A B + beta C0 with result C^ and exact result C,
-
-    |C^ - C| <= |alpha| c |A||B| + 2 u_acc |beta||C0| + u_out |C|
-                + (|alpha| (K + 1) + |beta| + 2) s_acc + s_out         componentwise,
-
-with 3 u_acc more in c where alpha is not 1 or C0 is added, and s half the smallest subnormal.
-`hard` is the c that never fails while no sum overflows; `gate` is the regression limit on positive
-data U(0, 1).
+`hard` and `gate` are the c of docs/numerics.md, without what alpha and C add to it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Accuracy:
     """What was seen in the results that were compared."""
 
     error: float  # max |D - R| / (|A||B|), for R = A B + beta C
-    over_bound: float  # max |D - R| over what the mode promises; more than 1: promise broken
+    over_bound: float  # max |D - R| over what docs/numerics.md promises; more than 1: broken
     over_gate: float | None
     relative: float  # Frobenius norm of D - A B over that of A B, on the operands as given
     compared: int  # elements
@@ -147,7 +147,7 @@ class Reference:
 
     def _against_float64(self, d: Any, mode: Mode, limits: Bounds, exact: bool) -> Accuracy:
         k = int(self._operands[1].shape[-2])
-        tally = _Tally(mode, limits, exact, k)
+        tally = _Tally(mode, limits, exact, k, self._operands[2])
         sampled = self._sampled(d)
         for part, reference, absolute, given in self._chunks:
             if mode.result_dtype in LARGEST_FP8:  # beyond it they saturate
@@ -190,15 +190,17 @@ def _spread(count: int, wanted: int) -> list[int]:
 
 
 class _Tally:
-    """Maxima over the parts of a result; takes FP64 arrays of any framework."""
+    """Maxima over the parts of a result, held against the bound of docs/numerics.md; takes FP64
+    arrays of any framework."""
 
-    def __init__(self, mode: Mode, limits: Bounds, exact: bool, k: int) -> None:
+    def __init__(self, mode: Mode, limits: Bounds, exact: bool, k: int, beta: float = 0.0) -> None:
         self._exact = exact or mode.is_exact
         self._limits = limits
         self._unit = UNIT_ROUNDOFF[mode.result_dtype]
         accumulator = ACCUMULATOR_DTYPE[mode.accumulate_name]
         self._accumulator = UNIT_ROUNDOFF[accumulator]
-        self._tiny = HALF_SUBNORMAL[mode.result_dtype] + (k + 3) * HALF_SUBNORMAL[accumulator]
+        roundings = k + 3 + abs(beta)
+        self._tiny = HALF_SUBNORMAL[mode.result_dtype] + roundings * HALF_SUBNORMAL[accumulator]
         self._error = self._over_bound = self._over_gate = 0.0
         self._square_error = self._square = 0.0
         self._compared = 0

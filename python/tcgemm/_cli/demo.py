@@ -111,7 +111,7 @@ def multiply(
     backend.poison(out)
     plan = tcgemm.plan(a, b, out=out, **mode.arguments)
     seconds = _time(backend, plan)
-    limits = bounds(mode, k, compute_capability(backend))
+    limits = bounds(mode, k, compute_capability(backend), family=plan.family)
     operations = _GPU_ORACLE_OPERATIONS if backend.on_gpu else _CPU_ORACLE_OPERATIONS
     rows = max(16, int(operations / (4 * n * k)))
     seen = accuracy.measure(backend, a, b, out, mode, limits, rows=rows)

@@ -170,7 +170,13 @@ def _check(side: _Side, references: dict[str, accuracy.Reference], works: Sequen
             scales=side.operands.scales,
             rows=_CHECK_ROWS,
         )
-    limits = bounds(case.mode, case.k, compute_capability(backend))
+    limits = bounds(
+        case.mode,
+        case.k,
+        compute_capability(backend),
+        family=side.facts.get("family", ""),
+        adds=bool(case.beta),
+    )
     seen = references[key].judge(first.d, case.mode, limits)
     side.error = max(side.error, seen.error)
     side.over_bound = max(side.over_bound, seen.over_bound)

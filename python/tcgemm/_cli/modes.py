@@ -1,14 +1,4 @@
-"""The modes in which a product can be computed, and what each promises.
-
-The promise, componentwise, for R = A B + beta C, exact, of the operands as the mode rounds them:
-
-    |D - R| <= c |A||B| + 2 u_acc |beta C| + u_out |R| + (K + 3 + |beta|) s_acc + s_out
-
-with |A||B| the product of the absolute values, u_acc and u_out the unit roundoffs of the
-accumulator and of D's dtype, s_acc and s_out half their smallest subnormals. `hard` is a proven c,
-which never fails while no sum overflows. `gate` is the regression limit on data of one sign,
-U(0,1).
-"""
+"""The modes in which a product can be computed, and what docs/numerics.md promises of each."""
 
 from __future__ import annotations
 
@@ -35,7 +25,8 @@ ACCUMULATOR_DTYPE = {
     "int32": "float32",  # where the result is a floating-point number
     "fast": "float32",
 }
-# Half of the smallest subnormal: the absolute error of a rounding there.
+# Half of the smallest subnormal: the absolute error of a rounding there. That of FP64 is no FP64
+# number, so that it is the whole one.
 HALF_SUBNORMAL = {
     "float16": 2.0**-25,
     "bfloat16": 2.0**-134,
@@ -164,12 +155,33 @@ def verified(name: str) -> Mode:
 
 @dataclass(frozen=True)
 class Bounds:
+    """c of docs/numerics.md."""
+
     hard: float
     gate: float | None  # None: no gate is set for this mode
 
 
-def bounds(mode: Mode, k: int, compute_capability: tuple[int, int] | None = None) -> Bounds:
-    """c for a product of length k on a GPU of this compute capability, or on the CPU (None)."""
+def bounds(
+    mode: Mode,
+    k: int,
+    compute_capability: tuple[int, int] | None = None,
+    *,
+    family: str = "",
+    adds: bool = False,
+) -> Bounds:
+    """For a product of length k on a GPU of this compute capability, or on the CPU (None).
+
+    `family`: that computes it. `adds`: C is added.
+    """
+    limits = _bounds(mode, k, compute_capability, family)
+    if not adds or mode.is_exact:
+        return limits
+    scaling = 3 * (U64 if mode.compute_dtype == "float64" else U32)  # alpha, its product, the sum
+    gate = None if limits.gate is None else limits.gate + scaling
+    return Bounds(limits.hard + scaling, gate)
+
+
+def _bounds(mode: Mode, k: int, compute_capability: tuple[int, int] | None, family: str) -> Bounds:
     compute = mode.compute_dtype
     if compute == "int8":  # an exact sum, which FP32 may have to round
         return Bounds(0.0, 0.0) if mode.is_exact else Bounds(8 * U32, 8 * U32)
@@ -178,7 +190,7 @@ def bounds(mode: Mode, k: int, compute_capability: tuple[int, int] | None = None
         fast = mode.accumulate_name == "fast"
         return Bounds(max(1.7e-2, k * 2.0**-13), None) if fast else Bounds(1.7e-2, 2e-3)
     if mode.accumulate_name == "fp16":
-        return Bounds((k / 4 + 2) * U16, None)
+        return Bounds((k + 1 if family == "simt" else k / 4 + 2) * U16, None)
     if compute == "float64":
         return Bounds(k * U64, max(8.0, 2 * math.sqrt(k)) * U64)
     promoted = mode.accumulate_name == "promoted"

@@ -239,7 +239,7 @@ def _compare(
     plan = tcgemm.plan(a, b, out=out, **mode.arguments)
     plan.execute()
     backend.synchronize()
-    limits = bounds(mode, k, compute_capability(backend))
+    limits = bounds(mode, k, compute_capability(backend), family=plan.family)
     reference = accuracy.Reference(backend, a, b, mode)
     seen = reference.judge(out, mode, limits, exact=data == "integers")
     gated = data == "U(0,1)" and seen.over_gate is not None
