@@ -69,6 +69,21 @@ def lab(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 @pytest.fixture
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands may change the device; here it is set, and restored afterwards."""
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+
+
+@pytest.fixture
+def without_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what is timed where the times do not matter."""
+    from tcgemm._cli.backends import NumpyBackend
+
+    monkeypatch.setattr(NumpyBackend, "rest", lambda _: None)
+
+
+@pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Seeded by the test's own name: a failure repeats, and no two tests share their data."""
     return np.random.default_rng(list(request.node.name.encode()))

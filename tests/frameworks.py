@@ -18,6 +18,11 @@ def numpy_dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
+def integers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    """Small whole numbers: exact in every dtype, and so are their products."""
+    return np.random.default_rng(seed).integers(-3, 4, shape)
+
+
 class Place:
     """A framework and a device of its."""
 

@@ -2,8 +2,6 @@
 
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 import tcgemm
 from harness.families import runs_on
+from interpreter import python
 from tcgemm import _config, _core
 
 
@@ -209,8 +208,7 @@ def test_p01_import_loads_no_framework():
         assert not loaded, loaded
         tcgemm.kernels(), tcgemm.build_info(), tcgemm.supports((9, 0))
     """
-    script = "\n".join(line.strip() for line in script.splitlines())
-    subprocess.run([sys.executable, "-c", script], check=True)
+    python(script)
 
 
 def test_unused_memory_is_given_back():

@@ -5,7 +5,7 @@ import enum
 import numpy as np
 import pytest
 import tcgemm
-from frameworks import each_place, numpy_dtype
+from frameworks import each_place, integers, numpy_dtype
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,11 +29,6 @@ SHAPES = [
     ((0, 3, 4), (4, 5)),
     ((1, 3, 4), (0, 4, 5)),
 ]
-
-
-def integers(shape, seed=0):
-    """Small whole numbers: exact in every dtype, and so are their products."""
-    return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
 @each_place()

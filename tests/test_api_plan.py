@@ -9,11 +9,7 @@ import weakref
 import numpy as np
 import pytest
 import tcgemm
-from frameworks import each_place
-
-
-def integers(shape, seed=0):
-    return np.random.default_rng(seed).integers(-3, 4, shape)
+from frameworks import each_place, integers
 
 
 @each_place()

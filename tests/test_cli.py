@@ -10,41 +10,11 @@ import sys
 import numpy as np
 import pytest
 import tcgemm
+from cli_helpers import damaged, run  # noqa: F401 (a fixture)
 from tcgemm._cli import main
 from tcgemm._cli.modes import MODES
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    """The commands may change this variable; here it is set, and restored afterwards."""
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
-
-
-class Damaged:
-    """A plan whose results are wrong in one element."""
-
-    def __init__(self, plan, out):
-        self._plan, self._out = plan, out
-
-    def __getattr__(self, name):
-        return getattr(self._plan, name)
-
-    def execute(self, *arguments, **keywords):
-        result = self._plan.execute(*arguments, **keywords)
-        result[-1, -1] += 1000
-        return result
-
-
-@pytest.fixture
-def damaged(monkeypatch):
-    make = tcgemm.plan
-    monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k), k["out"]))
-
-
-def run(capsys, *arguments):
-    status = main(arguments)
-    return status, capsys.readouterr()
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def test_no_command_prints_help(capsys):
@@ -215,7 +185,8 @@ def test_info_says_once_why_every_mode_fails(capsys, monkeypatch):
     assert "as above" in output.out
 
 
-def test_info_fails_where_the_self_test_does(capsys, damaged):
+@pytest.mark.usefixtures("damaged")
+def test_info_fails_where_the_self_test_does(capsys):
     status, output = run(capsys, "info")
     assert status == 1
     assert "FAILED" in output.out
@@ -232,7 +203,8 @@ def test_demo_runs_every_mode(capsys):
     assert "keep their promise" in output.out
 
 
-def test_demo_finds_one_wrong_element(capsys, damaged):
+@pytest.mark.usefixtures("damaged")
+def test_demo_finds_one_wrong_element(capsys):
     status, output = run(capsys, "demo", "--size", "96")
     assert status == 1
     assert "promises broken" in output.out
@@ -270,7 +242,8 @@ def test_verify_keeps_every_promise(capsys):
     assert all(result["error"] == 0 for result in exact)
 
 
-def test_verify_finds_one_wrong_element(capsys, damaged):
+@pytest.mark.usefixtures("damaged")
+def test_verify_finds_one_wrong_element(capsys):
     status, output = run(capsys, "verify", "--k", "64", "--modes", "fp32,int8")
     assert status == 1
     assert "BROKEN" in output.out

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tcgemm
-from tcgemm._cli import bench, main, timing
+from cli_helpers import run
+from tcgemm._cli import bench, timing
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import Case
@@ -28,21 +29,10 @@ from tcgemm._cli.report import (
     write_json,
 )
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    """The commands may change this variable; here it is set, and restored afterwards."""
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
-    monkeypatch.setattr(NumpyBackend, "rest", lambda _: None)  # what is timed does not matter
+pytestmark = pytest.mark.usefixtures("on_the_cpu", "without_rests")
 
 
 FAST = ["bench", "--seconds", "0.02"]
-
-
-def run(capsys, *arguments):
-    status = main(arguments)
-    return status, capsys.readouterr()
 
 
 def test_results_have_every_row(capsys, tmp_path):

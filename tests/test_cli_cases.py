@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import tcgemm
+from cli_helpers import damaged  # noqa: F401 (a fixture)
 from tcgemm._cli import accuracy, main, timing
 from tcgemm._cli import measure as measuring
 from tcgemm._cli.backends import NumpyBackend
@@ -18,11 +18,7 @@ from tcgemm._cli.operands import Operands, Pool
 from tcgemm._cli.peers import peers
 from tcgemm._cli.report import UsageError
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 # One of every form that a case can have.
@@ -65,21 +61,8 @@ def test_scaled_products_are_measured_and_checked(case):
 
 
 @pytest.mark.parametrize("case", [*FORMS, *SCALED], ids=lambda case: f"{case.size} {case.form}")
-def test_one_wrong_element_is_found_in_every_form(case, monkeypatch):
-    make = tcgemm.plan
-
-    class Damaged:
-        def __init__(self, plan):
-            self._plan = plan
-
-        def __getattr__(self, name):
-            return getattr(self._plan, name)
-
-        def execute(self, a, b, c, out, **scales):
-            self._plan.execute(a, b, c, out, **scales)
-            out[..., -1, -1] += 100
-
-    monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k)))
+@pytest.mark.usefixtures("damaged")
+def test_one_wrong_element_is_found_in_every_form(case):
     assert not measure(Pool(NumpyBackend()), case, 0.01, with_peers=False)["kept"]
 
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 import pytest
 import tcgemm
 from tcgemm._cli import main
-from tcgemm._cli.backends import NumpyBackend
 
 pytest.importorskip("matplotlib")
 from tcgemm._cli import plot
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
-    monkeypatch.delenv("TCGEMM_FORCE_FAMILY", raising=False)
-    monkeypatch.setattr(NumpyBackend, "rest", lambda _: None)  # what is timed does not matter
+pytestmark = pytest.mark.usefixtures("on_the_cpu", "without_rests")
 
 
 @pytest.fixture

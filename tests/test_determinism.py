@@ -1,11 +1,7 @@
 """run_to_run determinism: same build, device model and problem give the same bits."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +17,7 @@ from harness import (
     wide,
 )
 from harness.memory import Workspace
+from interpreter import python
 
 LONG_CHAIN = (9, 16, 23040)  # few outputs, long K: where a kernel would split it
 RUNS = 100
@@ -109,8 +106,7 @@ def test_d05_pointer_class(lab, mode, rng):
 
 
 _PROCESS = """
-import hashlib, json, os, sys
-sys.path.insert(0, {tests!r})
+import hashlib, json
 import numpy as np, tcgemm
 from harness import MODES, Lab, data
 ballast = None
@@ -132,19 +128,8 @@ print(json.dumps({{"bits": digest.hexdigest(), "kernels": kernels}}))
 
 def fresh_process(lab, mode_name, fill=False, **environment):
     """What a new interpreter, with the lab's family forced, computes and with which kernels."""
-    script = _PROCESS.format(
-        tests=str(Path(__file__).parent), mode=mode_name, family=lab.family, fill=fill
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    script = _PROCESS.format(mode=mode_name, family=lab.family, fill=fill)
+    return json.loads(python(script, **environment))
 
 
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "fp32", "fp32_as_fp16"))

@@ -14,9 +14,7 @@ from producers import LegacyProducer, OldProducer, Producer
 PRODUCERS = (Producer, LegacyProducer, OldProducer)
 
 
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch):
-    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.fixture

@@ -1,32 +1,12 @@
 """Processes: what an import starts, forks, and an end while threads are at work."""
 
-import os
 import shutil
-import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 import tcgemm
-
-
-def ended(script: str, timeout: float = 120, **environment: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-
-
-def python(script: str, timeout: float = 120, **environment: str) -> str:
-    done = ended(script, timeout, **environment)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
-
+from interpreter import ended, python
 
 FORK = """
     import os, signal, numpy as np, tcgemm

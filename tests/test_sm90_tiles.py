@@ -5,25 +5,12 @@ import itertools
 import numpy as np
 import pytest
 import tcgemm
-from harness import COL, MODES, Lab, Layout, cuda, data, forced, round_to
+from harness import COL, Lab, Layout, cuda, data, forced, round_to
+from harness.forced import MODES_OF, mode_of
 
 pytestmark = pytest.mark.gpu
 FAMILY = "sm90_wgmma"
 ODD, STEP = Layout(pad=1, offset=1), Layout(step=2)
-# By what follows the family in a kernel's name.
-MODES_OF = {
-    "f16_promoted": "fp16_promoted",
-    "f16_acc16": "fp16_accumulate_fp16",
-    "f16": "fp16",
-    "bf16_promoted": "bf16_promoted",
-    "bf16": "bf16",
-    "e4m3_promoted": "fp8_e4m3",
-    "e4m3_fast": "fp8_e4m3_fast",
-    "e5m2_promoted": "fp8_e5m2",
-    "tf32": "tf32",
-    "i8": "int8",
-    "f32_halves": "fp32",
-}
 
 
 def kernels(*begins):
@@ -34,11 +21,6 @@ def kernels(*begins):
 kernel = kernels("f16", "bf16")
 kernel_of_any_mode = kernels(*MODES_OF)
 kernel_of_fp8 = kernels("e4m3_promoted", "e4m3_fast", "e5m2_promoted")
-
-
-def mode_of(kernel):
-    name = kernel.removeprefix(f"{FAMILY}_")
-    return MODES[next(mode for begin, mode in MODES_OF.items() if name.startswith(begin))]
 
 
 def tile_of(kernel):

@@ -7,14 +7,10 @@ import time
 import numpy as np
 import pytest
 import tcgemm
-from frameworks import Place
+from frameworks import Place, integers
 from harness import cuda
 
 pytestmark = pytest.mark.gpu
-
-
-def integers(shape, seed):
-    return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
 def sums_of(dtype):

@@ -9,17 +9,13 @@ import threading
 import numpy as np
 import pytest
 import tcgemm
-from frameworks import Place, each_place
+from frameworks import Place, each_place, integers
 
 LEGACY, PER_THREAD = 1, 2  # what DLPack and CUDA call the default streams
 
 gpu_frameworks = each_place(
     lambda framework, device: device == "cuda" and framework in ("torch", "cupy")
 )
-
-
-def integers(shape, seed=0):
-    return np.random.default_rng(seed).integers(-3, 4, shape)
 
 
 class Streams:

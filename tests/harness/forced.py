@@ -15,13 +15,20 @@ from .modes import MODES
 ODD, ODD_COL = Layout(pad=1, offset=1), Layout("col", pad=1, offset=1)
 REVERSED, STEP = Layout(reverse_rows=True), Layout(step=2)
 _FAMILIES = {kernel["name"]: kernel["family"] for kernel in tcgemm.kernels()}
-_MODES = {
-    "f32": "fp32",
-    "tf32": "tf32",
+# By what follows the family in a kernel's name.
+MODES_OF = {
+    "f16_promoted": "fp16_promoted",
+    "f16_acc16": "fp16_accumulate_fp16",
     "f16": "fp16",
+    "bf16_promoted": "bf16_promoted",
     "bf16": "bf16",
-    "f64": "fp64",
+    "e4m3_promoted": "fp8_e4m3",
+    "e4m3_fast": "fp8_e4m3_fast",
+    "e5m2_promoted": "fp8_e5m2",
+    "tf32": "tf32",
     "i8": "int8",
+    "f32": "fp32",
+    "f64": "fp64",
 }
 
 
@@ -43,7 +50,8 @@ def kernels(family, wanted):
 
 
 def mode_of(kernel):
-    return MODES[_MODES[kernel.removeprefix(_FAMILIES[kernel] + "_").split("_")[0]]]
+    name = kernel.removeprefix(_FAMILIES[kernel] + "_")
+    return MODES[next(mode for begin, mode in MODES_OF.items() if name.startswith(f"{begin}_"))]
 
 
 def operands(mode, m, n, k, batch=()):

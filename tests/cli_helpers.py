@@ -1,0 +1,33 @@
+"""What the tests of `python -m tcgemm` share."""
+
+from __future__ import annotations
+
+import pytest
+import tcgemm
+from tcgemm._cli import main
+
+
+def run(capsys, *arguments):
+    status = main(arguments)
+    return status, capsys.readouterr()
+
+
+class Damaged:
+    """A plan whose results are wrong in one element."""
+
+    def __init__(self, plan):
+        self._plan = plan
+
+    def __getattr__(self, name):
+        return getattr(self._plan, name)
+
+    def execute(self, *arguments, **keywords):
+        result = self._plan.execute(*arguments, **keywords)
+        result[..., -1, -1] += 1000
+        return result
+
+
+@pytest.fixture
+def damaged(monkeypatch):
+    make = tcgemm.plan
+    monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k)))
