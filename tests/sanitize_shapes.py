@@ -24,7 +24,7 @@ from harness import (
     scaled,
 )
 
-GPU_FAMILIES = ["sm90_wgmma", "sm80_mma", "sm70_wmma", "simt"]
+GPU_FAMILIES = [family for family in FAMILY_MODES if family != "host"]
 SHAPES = ((1, 1, 1), (17, 9, 33), (64, 64, 64), (65, 129, 70), (130, 24, 31), (3, 257, 8))
 LAYOUTS = (ROW, COL, Layout(pad=1, offset=1), Layout("col", pad=8), Layout(step=2))
 

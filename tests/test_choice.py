@@ -51,3 +51,11 @@ def test_committed_results_are_of_its_products(choice):
     drawn = choice.draw(420, seed=77) + choice.draw(600, seed=78)
     said = [tuple(row[name] for name in choice.CASE) for row in rows]
     assert said == [tuple(str(getattr(case, name) or "") for name in choice.CASE) for case in drawn]
+
+
+def test_what_measures_needs_pytorch(choice, monkeypatch, capsys):
+    monkeypatch.setattr(choice, "installed", lambda _: False)
+    monkeypatch.setattr(sys, "argv", ["choice.py"])
+    with pytest.raises(SystemExit):
+        choice.main()
+    assert "error: needs PyTorch, which is not installed" in capsys.readouterr().err

@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from harness import MODES, SIXTEEN_BIT_FAMILIES, Layout, Mode, data, oracle, round_to, wide
+from harness import (
+    MODES,
+    SIXTEEN_BIT_FAMILIES,
+    Layout,
+    Mode,
+    data,
+    in_halves,
+    oracle,
+    round_to,
+    takes,
+    wide,
+)
 from harness.formats import FORMATS
 from harness.modes import FLOAT_OUTPUTS, U32
 
@@ -30,18 +41,20 @@ def conversion(operand, precision, compute):
 
 
 PRECISIONS = (("fp16", "float16"), ("bf16", "bfloat16"), ("fp32", "float32"), ("fp64", "float64"))
-TAKEN = {
-    "sm90_wgmma": ("fp16", "bf16"),
-    "sm80_mma": ("fp16", "bf16", "fp64"),
-    "sm70_wmma": ("fp16",),
-}  # by precision; the other families take them all
+# The mode that shows whether a family takes such a precision.
+MODE_OF = {"fp16": "fp32_as_fp16", "bf16": "fp32_as_bf16", "fp32": "fp64_as_fp32", "fp64": "fp64"}
+
+
+def taken(family, precision):
+    mode = MODES[MODE_OF[precision]]
+    return takes(family, mode) and not in_halves(family, mode)
 
 
 @pytest.mark.parametrize("operand", FLOATS)
 @pytest.mark.parametrize(("precision", "compute"), PRECISIONS, ids=lambda x: x)
 def test_operands_are_rounded_to_nearest_even_once(lab, operand, precision, compute):
     """A times the identity is A rounded: ties, numbers beside ties, overflow, subnormals, NaN."""
-    if precision not in TAKEN.get(lab.family, (precision,)):
+    if not taken(lab.family, precision):
         return  # refused, as test_registry.py shows for each mode
     rng = np.random.default_rng(11)
     mode = conversion(operand, precision, compute)
@@ -116,7 +129,7 @@ def test_mixed_operands_are_computed_in_what_holds_both(lab, first, second):
 
 @pytest.mark.parametrize(("precision", "compute"), PRECISIONS, ids=lambda x: x)
 def test_int8_operands_with_a_float_precision(lab, precision, compute):
-    if precision not in TAKEN.get(lab.family, (precision,)):
+    if not taken(lab.family, precision):
         return
     rng = np.random.default_rng(13)
     mode = conversion("int8", precision, compute)

@@ -17,7 +17,7 @@ from harness import (
     scaled,
     wide,
 )
-from harness.modes import MODES
+from harness.modes import FP8_GATE, FP8_HARD, MODES
 
 E4M3, E5M2 = "float8_e4m3fn", "float8_e5m2"
 FORMATS_OF_FP8 = ((E4M3, E4M3), (E5M2, E5M2), (E4M3, E5M2), (E5M2, E4M3))
@@ -76,7 +76,7 @@ def test_n14_fp8_longk(lab, rng, pair):
     """Promoted sums: what FP8's own accumulators keep would be off by a quarter."""
     for k in (4096, 16384):
         a, b = fp8(rng, 13, 5, k, *pair, positive=True)
-        scaled.check(lab, a, b, out_dtype="float32", limit=scaled.FP8_GATE, scales=ones())
+        scaled.check(lab, a, b, out_dtype="float32", limit=FP8_GATE, scales=ones())
 
 
 def ones():
@@ -90,7 +90,7 @@ def test_n15_fp8_scale_unique(lab, rng, pair):
     a, b = fp8(rng, m, n, k, *pair, positive=True)
     for a_shape, b_shape in scale_shapes(m, n, k):
         scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
-        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=FP8_GATE)
     # One row of A after the other picks one k: its own scale alone is in the result.
     eye = round_to(np.eye(k), E4M3)
     scale = distinct(rng, k, blocks(k))
@@ -145,14 +145,14 @@ def test_n15_long_k_with_few_tiles(lab, rng):
     a, b = fp8(rng, m, n, k, positive=True)
     for a_shape, b_shape in (((m, blocks(k)), (blocks(k), 1)), ((m, 1), (1, n)), ((1, 1), (1, n))):
         scales = {"scale_a": distinct(rng, *a_shape), "scale_b": distinct(rng, *b_shape)}
-        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=scaled.FP8_GATE)
+        scaled.check(lab, a, b, out_dtype="float32", scales=scales, limit=FP8_GATE)
     for rows in (70, 128):  # two tiles, which clusters share B in
         more, _ = fp8(rng, rows, n, k, positive=True)
         by_block = {
             "scale_a": distinct(rng, rows, blocks(k)),
             "scale_b": distinct(rng, blocks(k), n),
         }
-        scaled.check(lab, more, b, out_dtype="float32", scales=by_block, limit=scaled.FP8_GATE)
+        scaled.check(lab, more, b, out_dtype="float32", scales=by_block, limit=FP8_GATE)
     scales["scale_d"] = np.full((1, 1), 2.0**-10, np.float32)
     c = round_to(rng.uniform(-1, 1, (m, n)), E4M3)
     scaled.check(lab, a, b, c=c, alpha=0.5, beta=2, out_dtype=E4M3, scales=scales)
@@ -168,7 +168,7 @@ def test_n15_scales_of_more_tiles_than_blocks(lab, rng, monkeypatch):
     for name in lab.force_each(monkeypatch):
         for of_b in ((blocks(k), n), (blocks(k), blocks(n))):
             scales = {"scale_a": distinct(rng, m, blocks(k)), "scale_b": distinct(rng, *of_b)}
-            how = {"out_dtype": "float32", "scales": scales, "limit": scaled.FP8_GATE}
+            how = {"out_dtype": "float32", "scales": scales, "limit": FP8_GATE}
             try:
                 scaled.check(lab, a, b, **how)
             except tcgemm.NoKernelError:
@@ -195,7 +195,7 @@ def test_n15_large_tiles_with_parts_of_k(lab, rng, monkeypatch):
         for of_b in ((1, n), (blocks(k), n), (blocks(k), blocks(n))):
             of_a = (m, 1) if of_b[0] == 1 else (m, blocks(k))
             scales = {"scale_a": distinct(rng, *of_a), "scale_b": distinct(rng, *of_b)}
-            how = {"out_dtype": "float32", "scales": scales, "limit": scaled.FP8_GATE}
+            how = {"out_dtype": "float32", "scales": scales, "limit": FP8_GATE}
             scaled.check(lab, a, b, **how)
             scaled.check(lab, a, b, c=c, alpha=0.5, beta=2, layouts={"out": COL}, **how)
 
@@ -476,5 +476,5 @@ def test_fp8_promises_hold_on_every_data_set(lab, rng):
     mode = MODES["fp8_e4m3"]
     for name in data.data_sets(mode):
         a, b = data.DATA_SETS[name](rng, mode, (33, 257), (257, 19))
-        gate = scaled.FP8_GATE if name == "positive" else scaled.FP8_HARD
+        gate = FP8_GATE if name == "positive" else FP8_HARD
         scaled.check(lab, a, b, out_dtype="float32", scales=ones(), limit=gate)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 U16, U32, U64 = 2.0**-11, 2.0**-24, 2.0**-53
+FP8_HARD, FP8_GATE = 1.7e-2, 2e-3
+INT8_HARD = 8 * U32  # to floats: the exact sum is rounded to FP32 and scaled
 FLOAT_OUTPUTS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -93,8 +95,8 @@ def _fp8(name: str, operand: str, accumulate: str | None = None) -> Mode:
         operand,
         operand,
         "float32",
-        (lambda k: 1.7e-2) if accumulate is None else (lambda k: max(1.7e-2, k * 2.0**-13)),
-        (lambda k: 2e-3) if accumulate is None else None,
+        (lambda k: FP8_HARD) if accumulate is None else (lambda k: max(FP8_HARD, k * 2.0**-13)),
+        (lambda k: FP8_GATE) if accumulate is None else None,
         accumulate=accumulate,
         outputs=("float16", "bfloat16", "float32"),
     )

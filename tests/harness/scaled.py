@@ -9,12 +9,9 @@ import numpy as np
 from .check import Lab
 from .formats import FORMATS, Array, round_to, wide
 from .layout import ROW, Layout
-from .modes import U32
+from .modes import FP8_HARD, INT8_HARD, U32
 
 BLOCK = 128
-# |D - R| <= scale_d (c |A'||B'| ..), A' = scale_a A: of FP8, hard and on positive data; of int8,
-# whose sum is exact before it is rounded to FP32 and multiplied.
-FP8_HARD, FP8_GATE, INT8_HARD = 1.7e-2, 2e-3, 8 * U32
 
 
 def spread(scales: Array | None, outer: int, k: int) -> Array | float:
