@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tcgemm
-from tcgemm._cli.backends import Work, choose
+from tcgemm._cli.backends import Work, choose, installed
 from tcgemm._cli.bench_report import geometric_mean
 from tcgemm._cli.cases import LAYOUTS, Case
 from tcgemm._cli.measure import forced_kernel
@@ -108,6 +108,8 @@ def measure(pool: Pool, case: Case, kernels: Sequence[str]) -> dict[str, Any]:
 
 
 def measure_all(count: int, seed: int) -> list[dict[str, Any]]:
+    if not installed("torch"):
+        raise UsageError("needs PyTorch, which is not installed (pip install torch)")
     backend = choose("torch", "cuda")
     pool = Pool(backend)
     kernels = [row["name"] for row in tcgemm.kernels() if row["family"] != "host"]
