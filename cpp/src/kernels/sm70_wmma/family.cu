@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/l2.hpp"
+#include "kernels/blocks_on_sm.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
@@ -81,9 +82,7 @@ constexpr OperandNeeds needs() {
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    // Turing has 64 KB of shared memory, which hold fewer blocks than the registers.
-    const auto fit = static_cast<int>(device.shared_memory_per_block / shared_bytes<Row>());
-    const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
+    const int blocks_per_sm = blocks_on_sm(shared_bytes<Row>(), Row::blocks_per_sm, device);
     Schedule schedule =
         wave::schedule_row({Row::tile, blocks_per_sm, Row::k_block_us, Row::block_us, kLatencyUs,
                             kFarLatencyUs, element<Row>(), sum_dtype(element<Row>())},

@@ -1,8 +1,8 @@
 // sm80_mma: products on the tensor cores of sm_80 and newer, through mma.sync.
-#include <algorithm>
 #include <string>
 
 #include "core/l2.hpp"
+#include "kernels/blocks_on_sm.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
 #include "kernels/row_modes.cuh"
@@ -87,9 +87,7 @@ constexpr OperandNeeds needs() {
 
 template <class Row>
 Schedule schedule(const ValidProblem& problem, const DeviceProperties& device) {
-    // A100 has 164 KB of shared memory, GeForce cards 100: fewer blocks than the registers.
-    const int fit = static_cast<int>(device.shared_memory_per_block / Row::shared_bytes);
-    const int blocks_per_sm = std::clamp(fit, 1, Row::blocks_per_sm);
+    const int blocks_per_sm = blocks_on_sm(Row::shared_bytes, Row::blocks_per_sm, device);
     wave::RowCost cost = {
         Row::tile,       blocks_per_sm,       Row::k_block_us, Row::block_us,
         Row::latency_us, Row::far_latency_us, element<Row>(),  sum_dtype(element<Row>()),

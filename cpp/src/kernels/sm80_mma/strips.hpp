@@ -191,8 +191,8 @@ Schedule schedule_strips(const ValidProblem& as_given, const DeviceProperties& d
         static_cast<double>(divide_up(a.vectors(), kThreads) + divide_up(b.vectors(), kThreads));
     const auto eights = static_cast<double>(divide_up(divide_up(n, tiles_n), 8));
     const auto strips = static_cast<double>(divide_up(divide_up(m, tiles_m), kStripRows));
-    const auto resident = static_cast<double>(
-        whole_k::blocks_on_sm(layout.bytes(kTile), strip_blocks_on_sm(kTile, kAnyK), device));
+    const double resident =
+        blocks_on_sm(layout.bytes(kTile), strip_blocks_on_sm(kTile, kAnyK), device);
     SplitLimits limits;
     limits.steps = std::max<std::int64_t>(divide_up(problem->k, whole_k::kMaxK), 1);
     limits.max_parts = kAnyK ? kMaxStripParts : 1;

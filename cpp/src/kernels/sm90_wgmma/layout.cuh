@@ -2,6 +2,7 @@
 // that the build runs in parallel.
 #pragma once
 
+#include "kernels/blocks_on_sm.hpp"
 #include "kernels/device/launch.cuh"
 #include "kernels/sm90_wgmma/gemm_kernel.cuh"
 #include "kernels/sm90_wgmma/launch.hpp"
@@ -14,7 +15,8 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     using P = Policy<Row, A, B>;
     using Shared = SharedMemory<P>;
     constexpr auto fit = [](int on_sm) {
-        return on_sm * (Shared::bytes(ring_bytes(P::kConsumers, on_sm)) + 1024) <= 228 << 10;
+        return on_sm * (Shared::bytes(ring_bytes(P::kConsumers, on_sm)) + kReservedBytes) <=
+               228 << 10;
     };
     static_assert(fit(1) && fit(P::kBlocksPerSm), "an SM of sm_90 has no more");
     device::LaunchConfig config;

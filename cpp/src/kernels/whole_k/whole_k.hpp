@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/l2.hpp"
+#include "kernels/blocks_on_sm.hpp"
 #include "kernels/d_traffic.hpp"
 #include "kernels/device_rates.hpp"
 #include "kernels/kernel_info.hpp"
@@ -24,8 +25,6 @@ inline constexpr std::int64_t kMaxTiles = 1 << 30;
 inline constexpr int kSharedBytes = 48 << 10;  // of a block, without an opt-in
 // Of tiles of long rows: within what every device has.
 inline constexpr int kRowsSharedBytes = 62 << 10;
-// An SM has so much more shared memory than a block may have, and keeps it of each for itself.
-inline constexpr int kReserved = 1 << 10;
 
 // What is known of a kernel before it is launched. A block is a warp.
 struct Shape {
@@ -71,19 +70,6 @@ constexpr int usual_shared_bytes(const Shape& kernel) {
     a.lines = tile_rows(kernel, side), b.lines = kernel.cols;
     a.pitch = b.pitch = (side * kernel.element_bytes / kVectorBytes | 1) * kVectorBytes;
     return 2 * stage_bytes(a, b, kernel) + staged_b_bytes(kernel, kernel.cols, side);
-}
-
-// Blocks that an SM holds at most, by the CUDA programming guide's table of compute capabilities.
-constexpr int most_blocks_on_sm(int cc) {
-    const bool half = cc == 75 || cc == 86 || cc == 87;
-    return half ? 16 : cc == 89 || cc >= 120 ? 24 : 32;
-}
-
-// Blocks of `shared_bytes` that an SM holds at once, no more than `most`.
-inline std::int64_t blocks_on_sm(int shared_bytes, int most, const DeviceProperties& device) {
-    const std::int64_t fit =
-        (device.shared_memory_per_block + kReserved) / (shared_bytes + kReserved);
-    return std::clamp<std::int64_t>(fit, 1, std::min(most, most_blocks_on_sm(device.cc())));
 }
 
 // Of a tile's part of A (outer: m) or B (n). `View`: Operand or MatrixView; `alignment`: of its
@@ -192,9 +178,9 @@ inline Tiles tiles_of(const Shape& kernel, const ValidProblem& problem,
                          static_cast<double>(divide_up(problem->n, kernel.cols)) *
                          static_cast<double>(problem.batch_count());
     tiles.on_sm = std::ceil(count / std::max(device.sm_count, 1));
-    tiles.resident = static_cast<double>(blocks_on_sm(
+    tiles.resident = blocks_on_sm(
         2 * stage_bytes(tiles.a, tiles.b, kernel) + staged_b_bytes(kernel, problem->n, problem->k),
-        kernel.blocks_per_sm, device));
+        kernel.blocks_per_sm, device);
     return tiles;
 }
 
