@@ -25,14 +25,6 @@ using MainloopOf = std::conditional_t<std::is_same_v<typename Policy::Accumulato
 template <class Policy>
 inline constexpr int kStagedLd = Policy::tile.warp_n + 8;
 
-// Shared memory: the ring of stages, later the rows on their way to D; then what a block keeps.
-struct Keep {
-    std::uint64_t barrier;
-    device::Tile tile;  // for the epilogue: in between every register counts
-};
-template <class Policy>
-inline constexpr int kSharedBytes = Shape<Policy>::kRingBytes + static_cast<int>(sizeof(Keep));
-
 // Waits for the warps that share the k of a part of the tile.
 template <class Shape>
 __device__ __forceinline__ void sync_sharers() {

@@ -15,10 +15,10 @@ template <class Row, Major A, Major B>
 void launch_layout(const GemmArgs& args, const device::TileScheduler& scheduler,
                    const KRange& split, StreamView stream) {
     using P = Policy<Row, A, B>;
-    static_assert(kSharedBytes<P> <= Row::shared_bytes);
+    static_assert(Shape<P>::kRingBytes == Row::ring_bytes);
     const auto launch = [&](const auto& epilogue) {
         using Epilogue = std::decay_t<decltype(epilogue)>;
-        launch_blocks<Row>(gemm_kernel<P, Epilogue>, kSharedBytes<P>, args, epilogue, scheduler,
+        launch_blocks<Row>(gemm_kernel<P, Epilogue>, Row::shared_bytes, args, epilogue, scheduler,
                            split, stream, Row::overlaps);
     };
     if constexpr (Row::scales && Row::linear) {

@@ -3,9 +3,11 @@
 
 #include <cuda_fp16.h>
 
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/device/f32_halves.hpp"
+#include "kernels/device/tile_scheduler.cuh"
 #include "kernels/kernel_info.hpp"
 #include "kernels/major.hpp"
 
@@ -20,6 +22,12 @@ inline constexpr int kHalvesBlock = 32;
 // float64 that vectors of 16 bytes cannot be loaded from: each element is copied by itself.
 struct UnalignedF64 {
     double value;
+};
+
+// Shared memory: the ring of stages, later the rows on their way to D; then what a block keeps.
+struct Keep {
+    std::uint64_t barrier;
+    device::Tile tile;  // for the epilogue: in between every register counts
 };
 
 // Warps that share the k of each part of a tile: of float64, where a tile has fewer parts than an

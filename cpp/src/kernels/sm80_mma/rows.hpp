@@ -91,9 +91,9 @@ namespace tcgemm::sm80_mma {
         static constexpr int stages = stage_count, blocks_per_sm = blocks;                        \
         static constexpr double k_block_us = k_us, block_us = us, latency_us = latency,           \
                                 far_latency_us = far_latency;                                     \
-        static constexpr int stage_bytes =                                                        \
-            (block_m + block_n) * block_k * static_cast<int>(sizeof(A));                          \
-        static constexpr int shared_bytes = stages * stage_bytes + 64;                            \
+        static constexpr int ring_bytes =                                                         \
+            stages * (block_m + block_n) * block_k * static_cast<int>(sizeof(A));                 \
+        static constexpr int shared_bytes = ring_bytes + static_cast<int>(sizeof(Keep));          \
     };
 TCGEMM_SM80_MMA_ROWS(TCGEMM_ROW)
 TCGEMM_SM80_MMA_K_MAJOR_ROWS(TCGEMM_ROW)
