@@ -6,6 +6,7 @@
 
 #include "core/math.hpp"
 #include "kernels/kernel_info.hpp"
+#include "kernels/split_k/split_k.hpp"
 
 namespace tcgemm {
 
@@ -44,7 +45,7 @@ template <class CostUs>
 Schedule cheapest_split(const ValidProblem& problem, const SplitLimits& limits,
                         const CostUs& cost_us) {
     const double part_bytes = static_cast<double>(problem->m) *
-                              static_cast<double>(round_up(problem->n, 4)) *  // see Partials
+                              static_cast<double>(partial_ld(problem->n)) *
                               static_cast<double>(problem.batch_count()) * limits.sum_bytes;
     Schedule best;
     const auto take = [&](int parts, double cost) {

@@ -13,7 +13,7 @@ namespace tcgemm {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kVector = 4;  // columns a thread
+constexpr int kVector = kPartialColumns;  // a thread
 
 // Part: float, double or std::int32_t, whose sums wrap around.
 template <class Part, class Epilogue>

@@ -27,12 +27,16 @@ constexpr DType sum_dtype(DType operand) {
     return operand == DType::i8 ? DType::i32 : operand == DType::f64 ? DType::f64 : DType::f32;
 }
 
-// Partial results of a split product: split_k x batches x m x ld, rows padded to four elements.
+// Rows of partial results are padded to so many elements, the vector that a thread adds up.
+inline constexpr int kPartialColumns = 4;
+constexpr std::int64_t partial_ld(std::int64_t n) { return round_up(n, kPartialColumns); }
+
+// Partial results of a split product: split_k x batches x m x ld.
 struct Partials {
     DType dtype;                // f32, f64 or i32, as the sums
     std::int64_t ld, d_stride;  // elements; d_stride from one part to the next
     Partials(const GemmArgs& args, DType sums)
-        : dtype(sums), ld((args.n + 3) / 4 * 4), d_stride(args.batch.count * args.m * ld) {}
+        : dtype(sums), ld(partial_ld(args.n)), d_stride(args.batch.count * args.m * ld) {}
     // `args` with D replaced by the partial results: what the first launch computes.
     GemmArgs target(const GemmArgs& args) const;
 };
