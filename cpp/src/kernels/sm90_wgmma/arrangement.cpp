@@ -6,15 +6,10 @@
 #include "kernels/split_k/epoch.hpp"
 
 namespace tcgemm::sm90_wgmma {
-namespace {
 
-// Blocks that can be at work at once.
-std::int64_t slots(const RowInfo& row, int cluster, int sm_count) {
-    return std::max<std::int64_t>(std::int64_t{sm_count} * row.blocks_per_sm / cluster, 1) *
-           cluster;
+std::int64_t slots(int sm_count, int on_sm, int cluster) {
+    return std::max<std::int64_t>(std::int64_t{sm_count} * on_sm / cluster, 1) * cluster;
 }
-
-}  // namespace
 
 Arrangement arrange(const RowInfo& row, const ProductSize& size, const Schedule& schedule,
                     int sm_count) {
@@ -41,12 +36,11 @@ Arrangement arrange(const RowInfo& row, const ProductSize& size, const Schedule&
     if (size.m <= kMmaM && size.batches == 1 && schedule.split_k == 1 && schedule.tile_n == 0) {
         // Up to half a tile: the more stages and partial sums of a block alone on its SM.
         const bool alone = row.fits_ring && size.n <= std::int64_t{sm_count} * (block_n / 2);
-        const std::int64_t slots =
-            std::max<std::int64_t>(std::int64_t{sm_count} * (alone ? 1 : row.blocks_per_sm), 1);
+        const std::int64_t at_once = slots(sm_count, alone ? 1 : row.blocks_per_sm);
         // The copy engine stores 16 bytes at a time.
         const int step = std::max(size.has_block_scales ? scaled_step(tile.block_n) : 8,
                                   kSwizzledBytes / size.d_bytes);
-        const std::int64_t even = divide_up(size.n, divide_up(tiles, slots) * slots);
+        const std::int64_t even = divide_up(size.n, divide_up(tiles, at_once) * at_once);
         const std::int64_t columns = round_up(std::max(even, divide_up(size.m, 2)), step);
         result.n_step = static_cast<int>(std::min<std::int64_t>(block_n, columns));
         tiles_n = divide_up(size.n, result.n_step);
@@ -55,7 +49,7 @@ Arrangement arrange(const RowInfo& row, const ProductSize& size, const Schedule&
     result.clusters_m = divide_up(tiles_m, result.cluster_m);
     result.clusters_n = divide_up(tiles_n, result.cluster_n);
 
-    const std::int64_t at_once = slots(row, result.cluster(), sm_count);
+    const std::int64_t at_once = slots(sm_count, row.blocks_per_sm, result.cluster());
     const std::int64_t all = result.tiles() * size.batches;
     result.split_tiles = schedule.splits_rest ? all % at_once : all;
     const std::int64_t parts = all + result.split_tiles * (schedule.split_k - 1);

@@ -51,6 +51,9 @@ inline constexpr int kManyTiles = 512, kLeastPairedN = 128;
 // With the parts of K: indices of work have 31 bits.
 inline constexpr std::int64_t kMaxTiles = 0x7fffffff;
 
+// Blocks that can be at work at once, `on_sm` of them on an SM.
+std::int64_t slots(int sm_count, int on_sm, int cluster = 1);
+
 // A product as it comes to the kernel.
 struct ProductSize {
     std::int64_t m, n, k;  // k: see RowInfo

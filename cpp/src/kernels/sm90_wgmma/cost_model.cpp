@@ -149,7 +149,7 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
 
     launch.sms = std::max(product.device.sm_count, 1);
     launch.pairs = std::max(product.device.sm_count / 2, 1);
-    launch.slots = launch.sms * row.blocks_per_sm;
+    launch.slots = static_cast<double>(slots(product.device.sm_count, row.blocks_per_sm));
     launch.splits_all = schedule.splits_all();
     const auto split = static_cast<double>(arrangement.split_tiles);
     launch.parts = split * schedule.split_k;

@@ -65,7 +65,7 @@ Search::Search(const RowProduct& product, const Schedule& form)
       sm_count_(product.device.sm_count),
       form_(form),
       whole_(product.arranged(form)),
-      slots_(std::max<std::int64_t>(std::int64_t{sm_count_} * row_.blocks_per_sm, 1)),
+      slots_(slots(sm_count_, row_.blocks_per_sm)),
       along_n_(n_is_contiguous(row_, problem_, form)),
       splits_always_(invariant_splits(row_, problem_) > 1) {
     // Boxes along n begin at lines of L2, or amid them where pairs of blocks load them together.
