@@ -39,11 +39,25 @@ struct RowInfo {
 };
 template <class Row>
 constexpr RowInfo row_info() {
-    return {Row::tile,          Row::consumers,    Row::ping_pong,         Row::blocks_per_sm,
-            Row::least_n,       Row::stage_blocks, Row::by_steps,          Row::fits_ring,
-            Row::more_stagings, Row::few_rows,     Row::splits_in_cluster, Row::halves,
-            Row::any_major_a,   Row::block_scales, Row::start_us,          Row::k_block_us,
-            Row::tile_us};
+    RowInfo info = {};
+    info.tile = Row::tile;
+    info.consumers = Row::consumers;
+    info.ping_pong = Row::ping_pong;
+    info.blocks_per_sm = Row::blocks_per_sm;
+    info.least_n = Row::least_n;
+    info.stage_blocks = Row::stage_blocks;
+    info.by_steps = Row::by_steps;
+    info.fits_ring = Row::fits_ring;
+    info.more_stagings = Row::more_stagings;
+    info.few_rows = Row::few_rows;
+    info.splits_in_cluster = Row::splits_in_cluster;
+    info.halves = Row::halves;
+    info.any_major_a = Row::any_major_a;
+    info.block_scales = Row::block_scales;
+    info.start_us = Row::start_us;
+    info.k_block_us = Row::k_block_us;
+    info.tile_us = Row::tile_us;
+    return info;
 }
 
 // From so many tiles on blocks go through many; and the columns of tiles that pairs of blocks load.
