@@ -37,9 +37,8 @@ Arrangement arrange(const RowInfo& row, const ProductSize& size, const Schedule&
         // Up to half a tile: the more stages and partial sums of a block alone on its SM.
         const bool alone = row.fits_ring && size.n <= std::int64_t{sm_count} * (block_n / 2);
         const std::int64_t at_once = slots(sm_count, alone ? 1 : row.blocks_per_sm);
-        // The copy engine stores 16 bytes at a time.
         const int step = std::max(size.has_block_scales ? scaled_step(tile.block_n) : 8,
-                                  kSwizzledBytes / size.d_bytes);
+                                  kTensorBytes / size.d_bytes);
         const std::int64_t even = divide_up(size.n, divide_up(tiles, at_once) * at_once);
         const std::int64_t columns = round_up(std::max(even, divide_up(size.m, 2)), step);
         result.n_step = static_cast<int>(std::min<std::int64_t>(block_n, columns));

@@ -76,7 +76,7 @@ inline double hot_us(const RowInfo& row, const ValidProblem& problem, const Sche
     const bool has_one_tile = row.tile.block_m == kMmaM && blocks <= sm_count * row.blocks_per_sm;
     const auto rows_us = [&](bool along_mn, std::int64_t mn, bool crosses) {
         if (!along_mn || mn >= kBoxMn) return 0.0;
-        const bool ends_with_box = mn * row.element_bytes() % kSwizzledBytes == 0;
+        const bool ends_with_box = mn * row.element_bytes() % kTensorBytes == 0;
         double row_us = at_once * (crosses ? kHotCrossingRowUs : kHotRowUs);
         if (has_one_tile && ends_with_box) {
             row_us = crosses ? std::max(kShortRowUs, at_once * kShortCrossingRowUs) : kShortRowUs;

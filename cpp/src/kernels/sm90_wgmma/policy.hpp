@@ -15,8 +15,10 @@ namespace tcgemm::sm90_wgmma {
 inline constexpr int kHalvesBlock =
     64;                                // k of float32 operands in halves: a k-block of either half
 inline constexpr int kRowBytes = 128;  // of a swizzled row: the k of a k-block, where contiguous
-// Pieces of rows in shared memory, and rows, that are swizzled together.
-inline constexpr int kSwizzledBytes = 16, kSwizzledRows = 8;
+inline constexpr int kSwizzledRows = 8;  // of shared memory, that are swizzled together
+// The copy engine copies so many bytes at a time: of a tensor map, addresses, strides and the rows
+// of boxes are multiples of it.
+inline constexpr int kTensorBytes = 16;
 inline constexpr int kMmaKBytes = 32;  // of k that an instruction takes
 inline constexpr int kMmaM = 64;
 // Where m or n are contiguous: of a box, and of 16-bit elements of an instruction.

@@ -79,7 +79,7 @@ LoadPlan plan_loads(const GemmArgs& args, const LoadedOperand& operand, int bloc
     if (args.k == 0) return plan;
     runtime::encode_tensor_map(&plan.map, shape);
     const std::int64_t last = mn - (divide_up(mn, block) - 1) * block;  // of the last tile
-    const int unit = major == Major::k ? kSwizzledRows : kSwizzledBytes / shape.element_bytes;
+    const int unit = major == Major::k ? kSwizzledRows : kTensorBytes / shape.element_bytes;
     boxes.rest = static_cast<int>(round_up(last, unit) % boxes.extent);
     if (boxes.rest > 0) {  // in shared memory it lies as a whole one does
         shape.box[major == Major::k ? 1 : 0] = boxes.rest;

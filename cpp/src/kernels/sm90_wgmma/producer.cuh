@@ -104,7 +104,7 @@ class Producer {
             const int whole = kIsK ? kShares * extent : boxes * kBox;
             bytes = whole * kRowBytes;
             if (count < whole) {  // the last tile
-                constexpr int kUnit = kIsK ? kSwizzledRows : kSwizzledBytes / kElementBytes;
+                constexpr int kUnit = kIsK ? kSwizzledRows : kTensorBytes / kElementBytes;
                 const int loaded = max((count + kUnit - 1) & -kUnit, 0);
                 bytes = loaded * kRowBytes;
                 if constexpr (kIsK) {

@@ -8,8 +8,6 @@
 namespace tcgemm::sm90_wgmma {
 namespace {
 
-constexpr int kTensorBytes = 16;  // what addresses and strides of a tensor map are multiples of
-
 bool is_tensor_stride(std::int64_t stride, DType dtype) {
     const std::int64_t bytes = stride * size_of(dtype);
     return bytes % kTensorBytes == 0 && bytes < runtime::kTensorMapStrides;
@@ -37,7 +35,7 @@ bool copy_engine_takes(const StoredMatrix& matrix, std::int64_t m, std::int64_t 
     const auto can_step = [&](std::int64_t stride) {
         return stride >= 0 && is_tensor_stride(stride, matrix.dtype);
     };
-    // It writes 16 bytes at a time, also where the last element of a line ends within them.
+    // It writes kTensorBytes, also where the last element of a line ends within them.
     return matrix.dtype != DType::f64 && !(transposed && is_fp8(matrix.dtype)) &&
            matrix.is_aligned && element_stride == 1 &&
            elements * size_of(matrix.dtype) % kTensorBytes == 0 &&
