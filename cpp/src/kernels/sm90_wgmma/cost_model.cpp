@@ -123,7 +123,8 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     const Arrangement& arrangement = launch.arrangement;
     const bool along_n = n_is_contiguous(row, problem, schedule);
     const bool from_registers = a_in_registers(row, problem, product.forms);
-    const Majors majors = {from_registers ? Major::mn : Major::k, along_n ? Major::mn : Major::k};
+    const bool along_m = from_registers || m_is_contiguous(row, problem, schedule);
+    const Majors majors = {along_m ? Major::mn : Major::k, along_n ? Major::mn : Major::k};
     launch.ring = ring_of(row, product.size(), majors, schedule, arrangement);
     launch.has_more_stagings = launch.ring.stagings > stagings(row.consumers);
     launch.store = store_of(stored_matrix(problem->d, problem->batch_rank), nullptr, problem->m,
