@@ -52,6 +52,14 @@ inline double l2_rate(int cc) {
 // H200.
 inline constexpr double kReduceBytesPerUs = 3.4e6;
 
+// Of an SM that has `blocks` to compute, `resident` of them at once: full waves, then the rest.
+// `wave(count)`: how long so many take together.
+template <class Wave>
+double waves(double blocks, double resident, const Wave& wave) {
+    const double full = std::floor(blocks / resident), rest = blocks - full * resident;
+    return full * wave(resident) + (rest > 0 ? wave(rest) : 0.0);
+}
+
 // Of two times that overlap: where they are alike, neither hides all of the other.
 inline double overlapped(double one, double other) {
     return std::sqrt(std::hypot(one * one, other * other));

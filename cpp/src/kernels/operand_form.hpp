@@ -45,6 +45,15 @@ inline double distinct_matrices(const GemmProblem& problem, const Operand& opera
     return count;
 }
 
+// Rows of A and columns of B that differ, and their bytes in elements of so many.
+inline double operand_lines(const ValidProblem& problem) {
+    return static_cast<double>(problem->m) * distinct_matrices(*problem, problem->a) +
+           static_cast<double>(problem->n) * distinct_matrices(*problem, problem->b);
+}
+inline double operand_bytes(const ValidProblem& problem, int element_bytes) {
+    return operand_lines(problem) * static_cast<double>(problem->k) * element_bytes;
+}
+
 // Whether packing rounds the operand to TF32. Of narrower dtypes, float32 holds what TF32 holds.
 inline bool is_rounded_to_tf32(const ValidProblem& problem, const Operand& operand,
                                const OperandNeeds& needs) {

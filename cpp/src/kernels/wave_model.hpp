@@ -54,27 +54,22 @@ inline double cost_us(const RowCost& row, const ValidProblem& problem,
         static_cast<double>(tile.block_m + tile.block_n) * tile.block_k * size_of(row.operand);
     const double clocks = std::max(flop / rate, bytes / l2_rate(device.cc()));
     const double k_block_us = std::max(row.k_block_us, clocks / mhz);
-    const double lines =
-        m * distinct_matrices(*problem, problem->a) + n * distinct_matrices(*problem, problem->b);
-    const double operand_bytes = size_of(row.operand) * k * lines;
-    const bool in_l2 = operand_bytes < static_cast<double>(device.l2_bytes);
+    const double ab_bytes = operand_bytes(problem, size_of(row.operand));
+    const bool in_l2 = ab_bytes < static_cast<double>(device.l2_bytes);
     const double latency_us = in_l2 ? row.latency_us : row.far_latency_us;
     const auto wave_us = [&](double resident) {
-        if (resident == 0) return 0.0;
         return std::max(resident * k_block_us, latency_us) * k_blocks + row.block_us;
     };
     const double on_sm = std::ceil(blocks / std::max(device.sm_count, 1));
-    const double full_waves = std::floor(on_sm / row.blocks_per_sm);
-    const double busy_us =
-        full_waves * wave_us(row.blocks_per_sm) + wave_us(on_sm - full_waves * row.blocks_per_sm);
+    const double busy_us = waves(on_sm, row.blocks_per_sm, wave_us);
     const double d_bytes = stored_bytes(problem, tile.warp_m, tile.warp_n, device);
-    const double memory_us = ((in_l2 ? 0 : operand_bytes) + d_bytes) / memory_rate(device);
+    const double memory_us = ((in_l2 ? 0 : ab_bytes) + d_bytes) / memory_rate(device);
     double total = row.launch_us + overlapped(busy_us, memory_us);
     if (parts > 1) {
         total += row.reduce_us + kReducePartUs * parts +
                  2.0 * size_of(row.sum) * m * n * batch * parts / kReduceBytesPerUs;
     }
-    if (row.halves) total += halves::packing_us(operand_bytes, lines, device);
+    if (row.halves) total += halves::packing_us(ab_bytes, operand_lines(problem), device);
     return total;
 }
 

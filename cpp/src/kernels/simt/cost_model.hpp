@@ -82,19 +82,18 @@ inline double tiles_us(const TileCost& kernel, const ValidProblem& problem,
         kPlaceCycles * kernel.block_m * kernel.block_n +
         kOutputCycles * (problem->d.col_stride == 1 ? 1 : kAcrossD) * outputs * parts / blocks;
     // The busiest SM: full waves of resident blocks, then the rest. Few blocks wait for their
-    // loads, many for the multiply-add units. Where both blocks of an SM end together, the rest
-    // goes to SMs two by two.
+    // loads, many for the multiply-add units.
     const auto wave = [&](double resident) {
-        if (resident == 0) return 0.0;
         return k_tiles * std::max(kKTileCycles / kernel.slices + resident * multiply_cycles,
                                   kLatencyCycles / kernel.ahead) +
                kBlockCycles + kThreadCycles * kernel.thread_outputs + resident * store_cycles;
     };
-    const double on_sm = std::ceil(blocks / sms);
-    const double waves = std::floor(on_sm / kernel.resident);
-    double rest = on_sm - waves * kernel.resident;
-    if (kernel.ends_in_pairs && waves > 0 && rest > 0) rest = kernel.resident;
-    const double busy = kLaunchCycles + waves * wave(kernel.resident) + wave(rest);
+    double on_sm = std::ceil(blocks / sms);
+    // Where both blocks of an SM end together, the rest goes to SMs two by two.
+    if (kernel.ends_in_pairs && on_sm > kernel.resident) {
+        on_sm = std::ceil(on_sm / kernel.resident) * kernel.resident;
+    }
+    const double busy = kLaunchCycles + waves(on_sm, kernel.resident, wave);
     const double bytes =
         stored_bytes(problem, kernel.block_m, std::min(kernel.block_n, kStoredColumns), device) +
         distinct_matrices(*problem, problem->a) * read_bytes(problem->m, problem->a.row_stride,

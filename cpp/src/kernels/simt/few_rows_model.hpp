@@ -55,17 +55,12 @@ inline double few_rows_us(const FewRowsCost& kernel, const ValidProblem& problem
     const double alone_us =
         std::max(kLeastStepUs, step_us * kAlone) * (1 + kCrowded * std::min(1.0, blocks / sms));
     const auto wave_us = [&](double resident) {
-        if (resident == 0) return 0.0;
         return std::max(resident * step_us, alone_us) * steps + kFewRowsBlockUs[kernel.rows > 1];
     };
     const double on_sm = std::ceil(blocks / sms);
-    const double waves = std::floor(on_sm / kernel.resident);
-    const double busy_us =
-        waves * wave_us(kernel.resident) + wave_us(on_sm - waves * kernel.resident);
-    const double lines =
-        m * distinct_matrices(*problem, problem->a) + n * distinct_matrices(*problem, problem->b);
+    const double busy_us = waves(on_sm, kernel.resident, wave_us);
     const double bytes =
-        lines * k * kernel.element_bytes + m * n * batch * size_of(problem->d.dtype);
+        operand_bytes(problem, kernel.element_bytes) + m * n * batch * size_of(problem->d.dtype);
     const double memory_us = bytes / memory_rate(device);
     double total = kFewRowsLaunchUs + overlapped(busy_us, memory_us);
     if (parts > 1) {

@@ -133,13 +133,6 @@ constexpr OperandNeeds needs(int element_bytes) {
 // Columns of D that are stored at about the same time, at least: by a block and the next one.
 inline constexpr int kLeastStoredColumns = 64;
 
-inline double operand_bytes(const ValidProblem& problem, int element_bytes) {
-    const auto bytes = [&](const Operand& operand, std::int64_t rows, std::int64_t cols) {
-        return static_cast<double>(rows) * static_cast<double>(cols) * element_bytes *
-               distinct_matrices(*problem, operand);
-    };
-    return bytes(problem->a, problem->m, problem->k) + bytes(problem->b, problem->k, problem->n);
-}
 // Of what must come from memory, and go there: an operand that batches share comes once.
 inline double memory_us(const ValidProblem& problem, int tile, int element_bytes,
                         const DeviceProperties& device) {
