@@ -21,14 +21,17 @@ constexpr DType dtype_of() {
     return DType::f32;
 }
 
-template <class Row>
+template <class Element, class Accumulator>
 constexpr Accumulate accumulate_of() {
-    using Accumulator = typename Row::Accumulator;
-    if (Row::promoted) return Accumulate::promoted;
-    if (is_fp8(dtype_of<typename Row::ElementA>())) return Accumulate::fast;
+    if (is_fp8(dtype_of<Element>())) return Accumulate::fast;
     if (std::is_same_v<Accumulator, double>) return Accumulate::fp64;
     if (std::is_same_v<Accumulator, std::int32_t>) return Accumulate::int32;
     return std::is_same_v<Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
+}
+template <class Row>
+constexpr Accumulate accumulate_of() {
+    if (Row::promoted) return Accumulate::promoted;
+    return accumulate_of<typename Row::ElementA, typename Row::Accumulator>();
 }
 
 }  // namespace tcgemm

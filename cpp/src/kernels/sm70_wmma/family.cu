@@ -7,6 +7,7 @@
 #include "kernels/blocks_on_sm.hpp"
 #include "kernels/packing_cost.hpp"
 #include "kernels/rejects.hpp"
+#include "kernels/row_modes.cuh"
 #include "kernels/sm70_wmma/gemm_kernel.cuh"
 #include "kernels/sm70_wmma/launch.hpp"
 #include "kernels/sm70_wmma/rows.hpp"
@@ -29,18 +30,14 @@ constexpr double kLatencyUs = 0.5, kFarLatencyUs = 0.8;
 
 template <class Row>
 constexpr DType element() {
-    return Row::is_int8 ? DType::i8 : DType::f16;
-}
-
-template <class Row>
-constexpr Accumulate accumulate() {
-    if (Row::is_int8) return Accumulate::int32;
-    return std::is_same_v<typename Row::Accumulator, __half> ? Accumulate::fp16 : Accumulate::fp32;
+    return dtype_of<typename Row::Element>();
 }
 
 template <class Row>
 std::string rejects(const ValidProblem& problem, const DeviceProperties& device) {
-    if (std::string reason = rejects_mode(problem, device, element<Row>(), accumulate<Row>(),
+    constexpr Accumulate kAccumulate =
+        accumulate_of<typename Row::Element, typename Row::Accumulator>();
+    if (std::string reason = rejects_mode(problem, device, element<Row>(), kAccumulate,
                                           Row::scales ? problem.epilogue() : Epilogue::linear);
         !reason.empty()) {
         return reason;

@@ -116,10 +116,8 @@ std::string rejects_whole_k(const ValidProblem& problem, const DeviceProperties&
     if (kDType == DType::f32 && problem->precision != Precision::tf32) {
         return multiplies_others(problem, "tf32", "tf32");
     }
-    const std::string reason = rejects_mode(problem, device, kDType,
-                                            kDType == DType::i8    ? Accumulate::int32
-                                            : kDType == DType::f64 ? Accumulate::fp64
-                                                                   : Accumulate::fp32);
+    const std::string reason =
+        rejects_mode(problem, device, kDType, accumulate_of<Element, Accumulator>());
     return reason.empty()
                ? whole_k::rejects_size(problem, WholeKMma<Element, Accumulator, kTile>::kShape)
                : reason;
