@@ -93,12 +93,16 @@ void Event::record(StreamView stream) {
     const DeviceGuard guard(device_);
     runtime::record_event(handle_, stream.get());
 }
-void Event::synchronize() const { runtime::synchronize_event(handle_); }
+void Event::synchronize() const {
+    const DeviceGuard guard(device_);
+    runtime::synchronize_event(handle_);
+}
 void Event::wait_on(StreamView stream) const {
     const DeviceGuard guard(device_);
     runtime::wait_event(stream.get(), handle_);
 }
 float Event::milliseconds_since(const Event& start) const {
+    const DeviceGuard guard(device_);
     return runtime::elapsed_ms(start.handle_, handle_);
 }
 
