@@ -10,8 +10,8 @@ namespace tcgemm::epilogue {
 
 template <class Output>
 inline constexpr bool kIsScaled = false;
-template <class Policy>
-inline constexpr bool kIsScaled<Output<Policy>> = Policy::kScaled;
+template <class Epilogue>
+inline constexpr bool kIsScaled<Output<Epilogue>> = Epilogue::kScaled;
 
 // kRows x kCols accumulators of a warp, rows kLd apart, kVector columns a lane at a time. They
 // begin at D(row, col), of which rows x cols exist. A lane passes on up to kMostRows at once.

@@ -58,24 +58,24 @@ __device__ __forceinline__ Value widen(T value) {
         return static_cast<Value>(value);
 }
 
-// D and C of one batch. `Policy` is one of the epilogues: Linear<float>, Scaled, ...
-template <class Policy>
+// D and C of one batch. Epilogue: Linear<float>, Scaled, ...
+template <class Epilogue>
 class Output {
    public:
-    using Value = typename Policy::Value;
+    using Value = typename Epilogue::Value;
 
     // `batch`: what batch_offset() takes. `d_offset`: elements, on top of the batch's.
     template <class Index>
-    __device__ Output(const Policy& policy, const GemmArgs& args, const Index& batch,
+    __device__ Output(const Epilogue& epilogue, const GemmArgs& args, const Index& batch,
                       std::int64_t d_offset = 0)
-        : policy_(policy.in_batch(args.batch, batch)),
+        : epilogue_(epilogue.in_batch(args.batch, batch)),
           d_(static_cast<char*>(args.d.data) +
              (batch_offset(args.batch, args.d.batch_stride, batch) + d_offset) *
                  bytes(args.d.dtype)),
           d_row_(args.d.row_stride),
           d_col_(args.d.col_stride),
           dtype_(args.d.dtype) {
-        if (policy_.reads_c()) {
+        if (epilogue_.reads_c()) {
             c_ = static_cast<const char*>(args.c.data) +
                  batch_offset(args.batch, args.c.batch_stride, batch) * bytes(dtype_);
             c_row_ = args.c.row_stride;
@@ -90,9 +90,9 @@ class Output {
         return d_col_ == 1 && aligned<N>(d_) && (d_row_ * bytes(dtype_)) % vector_bytes<N>() == 0;
     }
 
-    __device__ bool reads_c() const { return policy_.reads_c(); }
+    __device__ bool reads_c() const { return epilogue_.reads_c(); }
     // From here on D is what the sums are: C has been added to them, where that is to be.
-    __device__ void leave_c() { policy_ = policy_.behind_c(); }
+    __device__ void leave_c() { epilogue_ = epilogue_.behind_c(); }
     // D's values, not rounded, in the place of R sums of a column: `step` apart, of the rows
     // row .. row + R, of which `rows` exist. All of C is read before the first is written.
     template <int R, class Sum>
@@ -101,7 +101,7 @@ class Output {
         const std::int64_t place = row * c_row_ + col * c_col_;
         const auto add = [&](int r, Value addend) {
             Sum& sum = sums[r * step];
-            sum = static_cast<Sum>(policy_(widen<Value>(sum), addend));
+            sum = static_cast<Sum>(epilogue_(widen<Value>(sum), addend));
         };
         Value addends[R];
         const auto read_as = [&](const auto* c) {
@@ -155,7 +155,7 @@ class Output {
                                           const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
             store_as<std::int32_t, kReadsC>(row, row_step, rows, col, count, acc);
-        } else if constexpr (Policy::kScaled) {
+        } else if constexpr (Epilogue::kScaled) {
             switch (dtype_) {
                 case DType::f16:
                     return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
@@ -201,23 +201,23 @@ class Output {
                                              const Value (&acc)[R][N]) const {
         T* d = reinterpret_cast<T*>(d_) + row * d_row_ + col * d_col_;
         float of_row[R], of_col[N];
-        if constexpr (Policy::kScaled) {
+        if constexpr (Epilogue::kScaled) {
 #pragma unroll
             for (int r = 0; r < R; ++r) {
-                of_row[r] = policy_.row_factor(row + place(r * row_step, rows));
+                of_row[r] = epilogue_.row_factor(row + place(r * row_step, rows));
             }
 #pragma unroll
-            for (int i = 0; i < N; ++i) of_col[i] = policy_.col_factor(col + place(i, count));
+            for (int i = 0; i < N; ++i) of_col[i] = epilogue_.col_factor(col + place(i, count));
         }
         const auto factor = [&](int r, int i) {
-            if constexpr (Policy::kScaled) {
+            if constexpr (Epilogue::kScaled) {
                 return of_row[r] * of_col[i];
             } else {
                 return 1.0f;
             }
         };
         Vector<T, N> value[R];
-        if (kReadsC && policy_.reads_c()) {
+        if (kReadsC && epilogue_.reads_c()) {
             const T* c = reinterpret_cast<const T*>(c_) + row * c_row_ + col * c_col_;
             const std::int64_t step = row_step * c_row_;
             const bool whole = count == N && c_col_ == 1 && aligned<N>(c) &&
@@ -278,14 +278,14 @@ class Output {
     // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
     template <class T, class... C>
     __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
-        if constexpr (Policy::kScaled) {
-            return round_by<T>(policy_, policy_.scaled(acc, factor, c...));
+        if constexpr (Epilogue::kScaled) {
+            return round_by<T>(epilogue_, epilogue_.scaled(acc, factor, c...));
         } else {
-            return round_to<T>(policy_(acc, c...));
+            return round_to<T>(epilogue_(acc, c...));
         }
     }
     static __device__ int bytes(DType dtype) {
-        if (Policy::kScaled && is_fp8(dtype)) return 1;
+        if (Epilogue::kScaled && is_fp8(dtype)) return 1;
         return dtype == DType::f64 ? 8 : dtype == DType::f32 || dtype == DType::i32 ? 4 : 2;
     }
     template <int N>
@@ -297,7 +297,7 @@ class Output {
         return reinterpret_cast<std::uintptr_t>(address) % vector_bytes<N>() == 0;
     }
 
-    typename Policy::InBatch policy_;
+    typename Epilogue::InBatch epilogue_;
     char* d_;
     const char* c_ = nullptr;
     std::int64_t d_row_, d_col_, c_row_ = 0, c_col_ = 0;
