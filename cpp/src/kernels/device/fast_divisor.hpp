@@ -1,5 +1,5 @@
 // Divisor with the upper half of a product of 32 bits: three instructions instead of six, for
-// kernels that wait for them. CUDA cores' kernels have no registers for it: INT8 spills.
+// kernels that wait for them. Tiles on CUDA cores have no registers for it: INT8 spills.
 #pragma once
 
 #include <cstdint>

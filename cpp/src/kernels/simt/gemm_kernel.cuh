@@ -143,10 +143,10 @@ struct ThreadTile {
         }
     }
 
-    // The same with each sum multiplied by what `policy` has for its row and column in a k-block;
-    // `row` and `col` are the block's first, and last_row, last_col the matrix's last.
+    // The same with each sum multiplied by what `scales` have for its row and column in a k-block.
+    // row_of_block and col_of_block are the block's first, last_row and last_col the matrix's last.
     template <class Scales>
-    __device__ __forceinline__ void take_scaled(ThreadTile& from, const Scales& policy,
+    __device__ __forceinline__ void take_scaled(ThreadTile& from, const Scales& scales,
                                                 std::int64_t row_of_block,
                                                 std::int64_t col_of_block, std::int64_t last_row,
                                                 std::int64_t last_col, std::int64_t k_block) {
@@ -154,12 +154,12 @@ struct ThreadTile {
 #pragma unroll
         for (int j = 0; j < kN; ++j) {
             const std::int64_t at = col_of_block + col0 + col(j / kGroup) + j % kGroup;
-            b[j] = policy.b_partial_factor(min(at, last_col), k_block);
+            b[j] = scales.b_partial_factor(min(at, last_col), k_block);
         }
 #pragma unroll
         for (int i = 0; i < kM; ++i) {
             const std::int64_t at = row_of_block + row0 + row(i);
-            const float a = policy.a_partial_factor(min(at, last_row), k_block);
+            const float a = scales.a_partial_factor(min(at, last_row), k_block);
 #pragma unroll
             for (int j = 0; j < kN; ++j) {
                 add(acc[i][j], from.acc[i][j] * (a * b[j]));

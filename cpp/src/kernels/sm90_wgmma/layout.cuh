@@ -1,5 +1,5 @@
-// Instantiates every row of the table for one pair of layouts; layout_*.cu are one line each, so
-// that the build runs in parallel.
+// Instantiates rows of the table for a pair of layouts; the files that do so are a few lines each,
+// so that the build runs in parallel.
 #pragma once
 
 #include "kernels/blocks_on_sm.hpp"
