@@ -12,7 +12,6 @@
 #include "kernels/device/ptx/shared.cuh"
 #include "kernels/epilogue/linear.hpp"
 #include "kernels/epilogue/staged_rows.cuh"
-#include "kernels/halves.hpp"
 #include "kernels/sm80_mma/aligned_tile.cuh"
 #include "kernels/sm80_mma/strips.hpp"
 #include "kernels/split_k/tile_place.cuh"
@@ -265,7 +264,6 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
     unsigned tile = blockIdx.x;
     begin_tile(tile);  // while the predecessor still runs
     device::wait_for_predecessor();
-    if (!halves::wanted(args.run_if)) return;
     bring_step();
 #pragma unroll 1
     while (true) {
