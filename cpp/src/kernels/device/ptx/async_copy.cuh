@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_async_two(std::uint32_t shared, const void*
         "l"(address), "r"(first), "r"(second)
         : "memory");
 }
-// The same, with zeros where its own is 0.
+// The same, with zeros where its own is 0. (Two copies would keep addresses of their own.)
 __device__ __forceinline__ void copy_async_two_or_zeros(std::uint32_t shared, const void* address,
                                                         bool first, bool second) {
     asm volatile(

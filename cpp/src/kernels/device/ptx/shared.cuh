@@ -41,15 +41,12 @@ __device__ __forceinline__ T load_shared(std::uint32_t address) {
         return value;
     }
 }
-// A value of 1, 2, 4, 8 or 16 bytes.
+// A value of 2, 4, 8 or 16 bytes.
 template <class T>
 __device__ __forceinline__ void store_shared(std::uint32_t address, const T& value) {
-    static_assert(sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0);
+    static_assert(sizeof(T) >= 2 && sizeof(T) <= 16 && (sizeof(T) & (sizeof(T) - 1)) == 0);
     const auto* const word = reinterpret_cast<const std::uint32_t*>(&value);
-    if constexpr (sizeof(T) == 1) {
-        const std::uint16_t bits = reinterpret_cast<const std::uint8_t&>(value);
-        asm volatile("st.shared.b8 [%0], %1;" ::"r"(address), "h"(bits) : "memory");
-    } else if constexpr (sizeof(T) == 2) {
+    if constexpr (sizeof(T) == 2) {
         asm volatile("st.shared.b16 [%0], %1;" ::"r"(address),
                      "h"(reinterpret_cast<const std::uint16_t&>(value))
                      : "memory");
@@ -64,6 +61,7 @@ __device__ __forceinline__ void store_shared(std::uint32_t address, const T& val
                      : "memory");
     }
 }
+// As load_shared<double>(), without the moves of its two words.
 __device__ __forceinline__ double load_shared_f64(std::uint32_t shared) {
     double value;
     asm volatile("ld.shared.f64 %0, [%1];" : "=d"(value) : "r"(shared) : "memory");
