@@ -132,6 +132,7 @@ def fresh_process(lab, mode_name, fill=False, **environment):
     return json.loads(python(script, **environment))
 
 
+@pytest.mark.alone
 @pytest.mark.modes(only=lambda mode: mode.name in ("fp16", "fp32", "fp32_as_fp16"))
 def test_d06_no_timing_choice(lab, mode):
     """Fresh processes, also with little free memory: the same kernels and the same bits."""

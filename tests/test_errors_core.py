@@ -262,6 +262,7 @@ def test_e04_output_stays_whole_where_memory_runs_out():
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("family", [f for f in FAMILY_MODES if f not in ("sm90_wgmma", "host")])
 def test_e04_oom_workspace(family):
     """Device memory is full: an error with the byte count, D untouched, a later call works."""

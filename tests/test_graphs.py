@@ -9,6 +9,7 @@ from frameworks import Place
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.parametrize("precision", [None, "fp16"])
 @pytest.mark.parametrize("planned", [True, False], ids=["plan", "matmul"])
 def test_p08_graph_capture_replay(planned, precision):
@@ -113,6 +114,7 @@ def test_p08_a_graph_keeps_the_workspace_of_its_plan(k):
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_p08_the_memory_of_graphs_that_are_gone_is_used_again():
     place = Place("torch", "cuda")
     torch = place.module
