@@ -5,6 +5,7 @@ import functools
 import gc
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -121,12 +122,26 @@ def test_stream_objects(monkeypatch):
         with pytest.raises(tcgemm.InvalidArgument, match=f"stream.*{words}"):
             tcgemm.matmul(a, a, stream=wrong)
 
-    class OfGpu:  # as torch.cuda.Stream
-        cuda_stream, device_index = 0, 0
+    for ordinal in (0, 10**40):  # as torch.cuda.Stream
+        words = f"^stream belongs to cuda:{ordinal}, but the product is computed on cpu; leave str"
+        with pytest.raises(tcgemm.DeviceError, match=words):
+            tcgemm.matmul(a, a, stream=SimpleNamespace(cuda_stream=0, device_index=ordinal))
 
-    words = "stream belongs to cuda:0, but the product is computed on cpu; leave stream out$"
-    with pytest.raises(tcgemm.DeviceError, match=words):
-        tcgemm.matmul(a, a, stream=OfGpu())
+
+def test_what_is_wrong_with_a_stream_object_is_named(monkeypatch):
+    monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
+    a = np.eye(3, dtype=np.float32)
+    for attributes, words in (
+        ({"cuda_stream": "x"}, "cuda_stream is 'x'; it must be an int"),
+        ({"cuda_stream": 0, "device_index": None}, "device_index is None; it must be an int"),
+        ({"cuda_stream": 0, "device_index": "x"}, "device_index is 'x'; it must be an int"),
+        ({"ptr": 2, "device_id": 1.5}, "device_id is 1.5; it must be an int"),
+        ({"ptr": [], "device_id": -1}, r"ptr is \[\]; it must be an int"),
+        ({"__cuda_stream__": (0, 1)}, "__cuda_stream__ is no method; it must be one that returns"),
+    ):
+        words = f"^stream is a <class 'types.SimpleNamespace'>, whose {words}"
+        with pytest.raises(tcgemm.InvalidArgument, match=words):
+            tcgemm.matmul(a, a, stream=SimpleNamespace(**attributes))
 
 
 def test_p09_thread_hammer_on_the_cpu(monkeypatch):

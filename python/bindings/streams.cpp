@@ -26,10 +26,22 @@ bool is_integer(py::handle value) {
     return PyLong_Check(value.ptr()) && !PyBool_Check(value.ptr());
 }
 
+[[noreturn]] void refuse(py::handle stream, const std::string& of_it) {
+    throw InvalidArgument("stream is a " + shown(py::type::of(stream)) + ", whose " + of_it);
+}
+
+py::object integer_of(py::handle stream, const char* attribute) {
+    py::object value = stream.attr(attribute);
+    if (is_integer(value)) return value;
+    refuse(stream,
+           std::string(attribute) + " is " + shown(py::repr(value)) + "; it must be an int");
+}
+
 void check_device_of(py::handle stream, const char* attribute, Device device) {
-    const auto ordinal = py::cast<int>(stream.attr(attribute));
-    if (ordinal < 0 || ordinal == device.ordinal) return;  // negative: CuPy's default streams
-    throw DeviceError("stream belongs to cuda:" + std::to_string(ordinal) +
+    const py::object ordinal = integer_of(stream, attribute);
+    // Negative: CuPy's default streams.
+    if (ordinal < py::int_(0) || ordinal.equal(py::int_(device.ordinal))) return;
+    throw DeviceError("stream belongs to cuda:" + shown(ordinal) +
                       ", but the product is computed on " + text(device) +
                       (device.is_cpu() ? "; leave stream out" : "; pass a stream of that device"));
 }
@@ -48,21 +60,27 @@ StreamHandle stream_from_python(py::handle stream, Device device) {
     py::object value = py::reinterpret_borrow<py::object>(stream);
     if (py::hasattr(stream, "cuda_stream")) {  // torch.cuda.Stream
         if (py::hasattr(stream, "device_index")) check_device_of(stream, "device_index", device);
-        value = stream.attr("cuda_stream");
+        value = integer_of(stream, "cuda_stream");
     } else if (py::hasattr(stream, "device_id") &&
                py::hasattr(stream, "ptr")) {  // cupy.cuda.Stream
         check_device_of(stream, "device_id", device);
-        value = stream.attr("ptr");
+        value = integer_of(stream, "ptr");
     } else if (py::hasattr(stream, "__cuda_stream__")) {
-        const py::object pair = stream.attr("__cuda_stream__")();
+        const py::object method = stream.attr("__cuda_stream__");
+        if (PyCallable_Check(method.ptr()) == 0) {
+            refuse(stream,
+                   "__cuda_stream__ is no method; it must be one that returns (version, handle)");
+        }
+        const py::object pair = method();
         if (!py::isinstance<py::tuple>(pair) || py::len(pair) != 2) {
-            throw InvalidArgument("stream is a " + shown(py::type::of(stream)) +
-                                  ", whose __cuda_stream__() returned no pair; it must return "
-                                  "(version, handle)");
+            refuse(stream, "__cuda_stream__() returned no pair; it must return (version, handle)");
         }
         value = py::cast<py::tuple>(pair)[1];
-    }
-    if (!is_integer(value)) {
+        if (!is_integer(value)) {
+            refuse(stream, "__cuda_stream__() returned " + shown(py::repr(pair)) +
+                               "; it must return (version, handle), the handle an int");
+        }
+    } else if (!is_integer(value)) {
         throw InvalidArgument(
             "stream is a " + shown(py::type::of(value)) +
             "; pass None, a handle as an int, a torch.cuda.Stream, a cupy.cuda.Stream, "
