@@ -393,6 +393,14 @@ def test_text_that_utf8_has_no_bytes_for_can_be_told_of():
         tcgemm.matmul(A, B, precision="\udc80")
 
 
+@pytest.mark.parametrize(("a", "b"), [((2**62, 1), (1, 0)), ((0, 2**30, 1), (1, 2**31))], ids=str)
+def test_an_empty_result_that_numpy_cannot_make_is_told(a, b):
+    one = np.int8(1)
+    words = r"^the result, int32 of shape \(.*\), spans more bytes than 64 bits can count; multiply"
+    with pytest.raises(tcgemm.ShapeError, match=words):
+        tcgemm.matmul(np.broadcast_to(one, a), np.broadcast_to(one, b))
+
+
 def test_elements_without_memory_are_refused():
     with pytest.raises(tcgemm.LayoutError, match=r"^b has \d+ elements, but no memory"):
         tcgemm.matmul(A, Producer(B, data=None))

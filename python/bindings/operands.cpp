@@ -281,11 +281,12 @@ void Operands::check_out_is_writable() const {
 }
 
 void Operands::allocate_out(DType dtype, int ndim, const Dims& shape) {
-    std::int64_t bytes = 0;
-    if (__builtin_mul_overflow(packed(dtype, ndim, shape, memory_).element_count(), size_of(dtype),
-                               &bytes)) {
+    std::int64_t bytes = size_of(dtype);
+    for (int dim = 0; dim < ndim; ++dim) {  // a 0 counts as 1: NumPy's limit is that of strides
+        if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(shape[dim], 1), &bytes)) continue;
         throw ShapeError("the result, " + std::string(name(dtype)) + " of shape " +
-                         text(ndim, shape) + ", has more bytes than 64 bits can count");
+                         text(ndim, shape) +
+                         ", spans more bytes than 64 bits can count; multiply in parts");
     }
     try {
         make_out(dtype, ndim, shape);
