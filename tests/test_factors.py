@@ -40,11 +40,16 @@ def test_factors_are_multiplied_in_double(ab):
 def test_which_products_take_numbers(rng):
     half = operands(np.float16, rng)[:2]
     eight = operands(np.int8, rng)[:2]
-    words = r"precision is None \(the default\); only FP8 .*: multiply alpha by it$"
+    words = r"precision is None \(the default\); only products of .* scales: multiply alpha by it$"
     with pytest.raises(tcgemm.InvalidArgument, match=words):
         tcgemm.gemm(*half, scale_a=0.5)
     with pytest.raises(tcgemm.InvalidArgument, match=words):  # the first that is given
         tcgemm.gemm(*half, scale_a=0.5, scale_d=2.0)
+    for name in ("scale_a", "scale_b", "scale_d"):
+        for scale in (0.5, np.array(0.5, F32)):
+            words = rf"^{name} is .* precision (is )?fp32; only .* fp8_e5m2 take scales: leave prec"
+            with pytest.raises(tcgemm.InvalidArgument, match=words):
+                tcgemm.gemm(*eight, precision="fp32", **{name: scale})
     for which, operand, shape in (("scale_a", "A", (6, 1)), ("scale_b", "B", (1, 5))):
         words = f"{which} is given, .*: multiply operand {operand} by it$"
         with pytest.raises(tcgemm.InvalidArgument, match=words):

@@ -5,6 +5,7 @@
 
 #include "elements.hpp"
 #include "errors.hpp"
+#include "problem/scales.hpp"
 #include "product.hpp"
 #include "scales.hpp"
 #include "staging.hpp"
@@ -85,8 +86,7 @@ void check_number_scales(const Operands& operands, const NumberScales& scales, P
         throw InvalidArgument(std::string(which) + " is given, but a is " + name(a) + ", b is " +
                               name(b) + " and precision is " +
                               (is_default ? "None (the default)" : name(precision)) +
-                              "; only FP8 and int8 products take scales: multiply " +
-                              (of_result ? "alpha and beta by it" : "alpha by it"));
+                              instead_of_scale(a, b, of_result ? "alpha and beta" : "alpha"));
     }
     if (int8 && is_integer(out)) {
         throw InvalidArgument(std::string(which) +

@@ -222,8 +222,9 @@ def gemm(
         As in :func:`matmul`.
     scale_a, scale_b : float, or float32 array, optional
         Factors of FP8 and int8 operands, as of quantised values: the product is that of
-        ``scale_a * op(a)`` and ``scale_b * op(b)``. int8 products with scales have a floating-point
-        result. Shapes, of `scale_a` and of `scale_b`:
+        ``scale_a * op(a)`` and ``scale_b * op(b)``. Not with a wider `precision` ("fp16" for FP8,
+        "fp32" for int8). int8 products with scales have a floating-point result. Shapes, of
+        `scale_a` and of `scale_b`:
 
         - (): one for the whole matrix;
         - (M,) or (M, 1), and (N,) or (1, N): one for each row of op(a) and column of op(b);
@@ -234,7 +235,8 @@ def gemm(
         The last two dimensions are swapped if the operand is transposed. Scales without batch
         dimensions are those of every matrix of the batch; otherwise put the batch dimensions in
         front, such as (B, 1, 1) for one per matrix, (B, M, 1) and (B, 1, N) for rows and columns.
-        1-D scales are always of rows or columns: (B,) is read as (M,) or (N,).
+        1-D scales are of rows or columns, or one for the whole matrix: (B,) is read as (M,) or
+        (N,), (1,) as ().
     scale_d : float, or float32 array of one element, optional
         Factor of the whole result, applied before it is rounded to `out_dtype`; FP8 and int8
         products only, as the others.

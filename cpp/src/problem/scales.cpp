@@ -16,11 +16,10 @@ void check_scale(const GemmProblem& p, const Scale& scale) {
     if (!int8 && !is_fp8(p.precision)) {
         throw InvalidArgument(what + " is given, but the product is of precision " +
                               name(p.precision) +
-                              "; only FP8 and int8 products take scales: multiply " +
-                              (scale.kind == ScaleKind::tensor ? "alpha"
-                               : is_a                          ? "operand A"
-                                                               : "operand B") +
-                              " by it");
+                              instead_of_scale(p.a.dtype, p.b.dtype,
+                                               scale.kind == ScaleKind::tensor ? "alpha"
+                                               : is_a                          ? "operand A"
+                                                                               : "operand B"));
     }
     if (int8 && is_blockwise(scale.kind)) {
         throw InvalidArgument(what + " has the kind " + name(scale.kind) +
@@ -50,9 +49,9 @@ Epilogue resolve_scales(GemmProblem& p) {
                 "scales are given, but D is int32, which is exact and unscaled; "
                 "name float16, bfloat16 or float32 as D's dtype (out_dtype in Python)");
         }
-        throw InvalidArgument(
-            std::string("scale_d is given, but the product is of precision ") + name(p.precision) +
-            "; only FP8 and int8 products take it: multiply alpha and beta by it");
+        throw InvalidArgument(std::string("scale_d is given, but the product is of precision ") +
+                              name(p.precision) +
+                              instead_of_scale(p.a.dtype, p.b.dtype, "alpha and beta"));
     }
     if (p.overflow != Overflow::saturate && !is_fp8(p.d.dtype)) {
         throw InvalidArgument(std::string("overflow ") + name(p.overflow) +
