@@ -148,9 +148,15 @@ def test_an_unknown_forced_name_is_an_error(monkeypatch):
         with pytest.raises(tcgemm.InvalidArgument, match=f"(?s){variable}.*sm99_none.*{names}"):
             tcgemm.matmul(a, b)
         monkeypatch.delenv(variable)
-    monkeypatch.setenv("TCGEMM_FORCE_KERNAL", "host_float32")
-    with pytest.raises(tcgemm.InvalidArgument, match=r"TCGEMM_FORCE_KERNAL is set.*_FORCE_KERNEL"):
-        tcgemm.matmul(a, b)
+    for name, value in (
+        ("TCGEMM_FORCE_KERNAL", "host_float32"),
+        ("TCGEMM_FORCE_", "x"),
+        ("TCGEMM_FORCE_X", "="),
+    ):
+        monkeypatch.setenv(name, value)
+        with pytest.raises(tcgemm.InvalidArgument, match=f"^{name} is set.*_FORCE_KERNEL"):
+            tcgemm.matmul(a, b)
+        monkeypatch.delenv(name)
 
 
 def test_explain_agrees_with_the_table(monkeypatch):

@@ -284,12 +284,12 @@ const Forced& forced_by_environment() {
             family = rest.substr(kFamily.size());
         } else if (rest.substr(0, kKernel.size()) == kKernel) {
             kernel = rest.substr(kKernel.size());
-        } else if (!rest.empty() && rest.back() != '=') {  // an empty value counts as unset
-            unknown = rest.substr(0, rest.find('='));
+        } else if (rest.size() > rest.find('=') + 1) {  // an empty value counts as unset
+            unknown = std::string_view(text, std::strcspn(text, "="));
         }
     }
     if (!unknown.empty()) {
-        throw InvalidArgument("TCGEMM_FORCE_" + std::string(unknown) +
+        throw InvalidArgument(std::string(unknown) +
                               " is set, but there are only TCGEMM_FORCE_FAMILY and "
                               "TCGEMM_FORCE_KERNEL; unset it, or spell it as one of them");
     }
