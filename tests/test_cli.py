@@ -81,7 +81,7 @@ def test_a_closed_stream_takes_nothing_from_the_other(arguments, shown):
 
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_no_file_takes_the_number_of_a_closed_stream(tmp_path, closed):
-    script = "import os, sys; from tcgemm._cli.report import open_streams\n"
+    script = "import os, sys; from tcgemm._output import open_streams\n"
     script += "with open_streams():\n    file = open(sys.argv[1], 'w')\n"
     script += "    os.write(1, b'from a C library'); file.write('{}'); file.close()"
     path = tmp_path / "report.json"

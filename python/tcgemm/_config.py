@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Sequence
 
 from . import __version__
 from ._info import get_cmake_dir, get_include, get_library_dir
+from ._output import run_command
 
 
 def _quoted(flag: str) -> str:
@@ -15,8 +17,12 @@ def _quoted(flag: str) -> str:
     return shlex.quote(flag) if any(map(str.isspace, flag)) else flag
 
 
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print the flags that a compiler or CMake needs."""
+    return run_command("tcgemm-config", lambda: _run(argv))
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="tcgemm-config",
         description="Print the folders of the installed C++ library, or flags for compilers.",
@@ -39,8 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     values = parser.parse_args(argv).values
     if not values:
         # Not to stdout, where a compiler would take it for flags, and where help goes by default.
-        if sys.stderr is not None:
-            parser.print_help(sys.stderr)
+        parser.print_help(sys.stderr)
         return 2
     print(" ".join(values))
     return 0

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 
 import tcgemm
-from tcgemm._cli import bench, demo, info, report, verify
+from tcgemm._cli import bench, demo, info, verify
+from tcgemm._cli.report import UsageError, refuse_empty
+from tcgemm._output import OutputError, error, note, run_command
 
 _COMMANDS = {
     "info": (info, "show versions, build, devices and kernels, and run a self-test"),
@@ -50,36 +50,34 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status: 0 all well, 1 promise broken or product failed, 2 wrong argument, 130 ^C."""
-    with report.open_streams():
-        return _run(arguments)
+    return run_command("tcgemm", lambda: _run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     parser = make_parser()
-    parsed = parser.parse_args(arguments)
-    if parsed.command is None:
-        parser.print_help()
-        return 0
-    module, _ = _COMMANDS[parsed.command]
+    debug = True
     try:
-        report.refuse_empty(parsed)
-        status = module.run(parsed)
-        sys.stdout.flush()
-        return int(status)
-    except BrokenPipeError:  # `python -m tcgemm info | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        parsed = parser.parse_args(arguments)
+        if parsed.command is None:
+            parser.print_help()
+            return 0
+        debug = parsed.debug
+        refuse_empty(parsed)
+        module, _ = _COMMANDS[parsed.command]
+        return int(module.run(parsed))
     except KeyboardInterrupt:
-        report.note("")
-        report.error("interrupted")
+        note("")
+        error("interrupted")
         return 130
-    except report.UsageError as error:
-        report.error(str(error))
+    except UsageError as wrong:
+        error(str(wrong))
         return 2
-    except Exception as error:
-        if parsed.debug:
+    except OutputError:
+        raise
+    except Exception as unexpected:
+        if debug:
             raise
-        report.error(f"{type(error).__name__}: {error}")
-        if not isinstance(error, tcgemm.TcgemmError):
-            report.error("run it again as `python -m tcgemm --debug ...` for the traceback")
+        error(f"{type(unexpected).__name__}: {unexpected}")
+        if not isinstance(unexpected, tcgemm.TcgemmError):
+            error("run it again as `python -m tcgemm --debug ...` for the traceback")
         return 1

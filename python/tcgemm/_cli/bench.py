@@ -29,14 +29,13 @@ from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import (
     UsageError,
     check_can_write,
-    error,
     is_stream,
-    note,
     progress,
     read_results,
     refuse_beside,
     write_json,
 )
+from tcgemm._output import error, note
 
 _DTYPES = [dtype for dtype in ITEM_BYTES if dtype != "int32"]
 _CPU_RATE = 5e10  # operations a second of a thread, about, in float32

@@ -13,10 +13,12 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
+
+from tcgemm._output import note
 
 BAD = "bold red"
 # The directory takes no file beside this one, or not in its place: it is written as it is.
@@ -27,32 +29,6 @@ _LINE_SECONDS = 10.0  # between lines of progress in a log
 
 class UsageError(Exception):
     """A wrong argument; the message names it."""
-
-
-@contextmanager
-def open_streams() -> Iterator[None]:
-    """Standard output and error that are closed (`>&-`) lead nowhere meanwhile.
-
-    Python has None in their place, of which print() makes standard output. A file that is opened
-    next would take the number of the closed one, and what C libraries write there.
-    """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:  # kept: these three are never files
-        pass
-    os.close(descriptor)
-    with ExitStack() as stack:
-        if sys.stdout is None:
-            stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
-        if sys.stderr is None:
-            stack.enter_context(redirect_stderr(stack.enter_context(open(os.devnull, "w"))))
-        yield
-
-
-def note(text: str, end: str = "\n") -> None:
-    """On stderr. That nobody reads it does not end the command, whose results are elsewhere."""
-    try:
-        print(text, end=end, file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def refuse_empty(arguments: argparse.Namespace) -> None:
@@ -340,7 +316,3 @@ def fraction(value: float | None) -> str:
     if value == 0:
         return "exact"
     return f"{value:.3f}" if 0.0005 <= value < 1000 else f"{value:.0e}"
-
-
-def error(message: str) -> None:
-    note(f"tcgemm: error: {message}")
