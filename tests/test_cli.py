@@ -398,6 +398,11 @@ def test_verify_holds_a_peer_against_the_product_of_its_own_operands(capsys, tmp
         (["verify", "--families", ","], "--families ,: expected one or more of"),
         (["verify", "--k", "4:1"], "--k 4:1"),
         (["verify", "--m", "0"], "--m 0"),
+        (["demo", "--size", "x"], "--size x: expected 1 to 67108864, a whole number"),
+        (["demo", "--size", "1.5"], "--size 1.5: expected 1 to 67108864, a whole number"),
+        (["verify", "--n", "x"], "--n x: expected 1 to 2^52, a whole number"),
+        (["bench", "--seconds", "x"], "--seconds x: expected a finite number above 0"),
+        (["info", "--arch", "75", "--sms", "x"], "--sms x: expected 1 to 2^31 - 1, a whole"),
     ],
 )
 def test_wrong_arguments_are_named(capsys, arguments, named):
@@ -414,7 +419,8 @@ def test_wrong_arguments_are_named(capsys, arguments, named):
         (["bench", "--sizes", "16"], ["json", "plot", "layout", "dtype", "families", "m"]),
         (["bench"], ["sizes", "suite", "from-json"]),
         (["verify", "--k", "16"], ["json", "plot", "modes", "families", "from-json", "device"]),
-        (["demo", "--size", "16"], ["device"]),
+        (["demo"], ["device", "size"]),
+        (["info"], ["sms"]),
     ],
     ids=lambda x: " ".join(x),
 )

@@ -30,6 +30,7 @@ from tcgemm._cli.report import (
     UsageError,
     check_can_write,
     is_stream,
+    number,
     progress,
     read_results,
     refuse_beside,
@@ -103,7 +104,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--no-peers", action="store_true", help="measure tcgemm alone")
     where.add_argument(
         "--seconds",
-        type=float,
+        # NaN is neither above 0 nor below infinity.
+        type=number("--seconds", float, lambda s: 0 < s < math.inf, "a finite number above 0"),
         default=1.0,
         help="time to measure a row for, in seconds (default: %(default)s)",
     )
@@ -157,8 +159,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _measure_all(arguments: argparse.Namespace) -> dict[str, Any]:
-    if not 0 < arguments.seconds < math.inf:  # NaN is neither
-        raise UsageError(f"--seconds {arguments.seconds}: expected a finite number above 0")
     suite = _suite(arguments)
     backend = choose(arguments.framework, arguments.device)
     _warn_of_time(suite, backend)

@@ -24,10 +24,10 @@ from tcgemm._cli.modes import MODES, Mode, bounds
 from tcgemm._cli.report import (
     BAD,
     Table,
-    UsageError,
     duration,
     fraction,
     heading,
+    number,
     progress,
     rate,
     scientific,
@@ -37,6 +37,7 @@ _CPU_LADDER = (256, 512, 1024, 2048)  # NumPy operands take longer to make than 
 _GPU_LADDER = (*_CPU_LADDER, 4096, 8192)
 _ODD = (1023, 1027, 1025)  # m, n, k
 _LARGEST_SIZE = math.isqrt(MOST_ELEMENTS)  # memory is where it ends
+_SIZES = f"1 to {_LARGEST_SIZE}, a whole number"
 _CPU_SECONDS, _GPU_SECONDS = 0.5, 0.05  # for one product, at most
 _CPU_ORACLE_OPERATIONS, _GPU_ORACLE_OPERATIONS = 4e9, 3e11  # in FP64, about 0.1 s
 
@@ -55,13 +56,14 @@ class Outcome:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_backend_arguments(parser, default="numpy, and on a GPU also torch or cupy if installed")
     parser.add_argument(
-        "--size", type=int, metavar="N", help="multiply N x N matrices (default: by speed)"
+        "--size",
+        type=number("--size", int, lambda size: 1 <= size <= _LARGEST_SIZE, _SIZES),
+        metavar="N",
+        help="multiply N x N matrices (default: by speed)",
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.size is not None and not 1 <= arguments.size <= _LARGEST_SIZE:
-        raise UsageError(f"--size {arguments.size}: expected 1 to {_LARGEST_SIZE}")
     chosen = choose(arguments.framework, arguments.device)
     backends = [chosen]
     if chosen.on_gpu and arguments.framework is None:

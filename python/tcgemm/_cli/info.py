@@ -13,7 +13,7 @@ import tcgemm
 from tcgemm._cli import machine
 from tcgemm._cli.backends import NumpyBackend
 from tcgemm._cli.modes import MODES, Mode
-from tcgemm._cli.report import BAD, Table, UsageError, heading
+from tcgemm._cli.report import BAD, Table, UsageError, heading, number
 from tcgemm._info import KNOWN_GPUS, OLDEST_GPU, TOO_OLD
 
 _SHAPE = (33, 17, 29)  # ragged: no dimension is a multiple of a tile
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sms",
-        type=int,
+        type=number(
+            "--sms", int, lambda count: 1 <= count < 2**31, "1 to 2^31 - 1, a whole number"
+        ),
         metavar="N",
         help="with --arch: number of its multiprocessors (default: of a well-known card)",
     )
@@ -51,8 +53,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.sms is not None and not arguments.arch:
         raise UsageError(f"--sms {arguments.sms}: needs --arch, which names the GPU; give both")
-    if arguments.sms is not None and not 1 <= arguments.sms < 2**31:
-        raise UsageError(f"--sms {arguments.sms}: expected 1 to 2^31 - 1")
     if arguments.arch and arguments.arch < OLDEST_GPU:
         cc = ".".join(map(str, arguments.arch))
         raise UsageError(f"--arch {cc}: {TOO_OLD}")

@@ -12,14 +12,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, cast
+from typing import Any, NoReturn, Protocol, TypeVar, cast
 
 from tcgemm._output import note
 
+Value = TypeVar("Value")
 BAD = "bold red"
 # The directory takes no file beside this one, or not in its place: it is written as it is.
 _NO_OTHER_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
@@ -31,6 +32,26 @@ class UsageError(Exception):
     """A wrong argument; the message names it."""
 
 
+def number(
+    option: str, read: Callable[[str], Value], accepts: Callable[[Value], bool], required: str
+) -> Callable[[str], Value]:
+    """A type for argparse, whose own message would not say what is required: UsageError does."""
+
+    def parse(text: str) -> Value:
+        given: Any = text
+        with suppress(ValueError):
+            given = read(text)
+            if accepts(given):
+                return cast("Value", given)
+        raise UsageError(f"{option} {given}: expected {required}" if text else _empty(option))
+
+    return parse
+
+
+def _empty(option: str) -> str:
+    return f'{option} "": it is empty; give it a value, or leave it out'
+
+
 def refuse_empty(arguments: argparse.Namespace) -> None:
     """An option that is there and empty, as by a variable of the shell without a value, is a slip.
 
@@ -38,8 +59,7 @@ def refuse_empty(arguments: argparse.Namespace) -> None:
     """
     for name, value in vars(arguments).items():
         if value == "":
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f'{option} "": it is empty; give it a value, or leave it out')
+            raise UsageError(_empty("--" + name.replace("_", "-")))
 
 
 def refuse_beside(arguments: argparse.Namespace, ruling: str, why: str, *others: str) -> None:

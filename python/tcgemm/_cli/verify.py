@@ -36,6 +36,7 @@ from tcgemm._cli.report import (
     check_can_write,
     fraction,
     heading,
+    number,
     progress,
     read_results,
     refuse_beside,
@@ -81,12 +82,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="lengths of the sums: 16,1024 or first:last:step (default: 16 to 262144)",
     )
-    parser.add_argument(
-        "--m", type=int, default=_M, help="rows of the results (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--n", type=int, default=_N, help="columns of the results (default: %(default)s)"
-    )
+    for option, default, what in (("--m", _M, "rows"), ("--n", _N, "columns")):
+        parser.add_argument(
+            option,
+            type=number(
+                option, int, lambda size: 1 <= size <= MOST_ELEMENTS, "1 to 2^52, a whole number"
+            ),
+            default=default,
+            help=f"{what} of the results (default: %(default)s)",
+        )
     add_backend_arguments(parser)
     parser.add_argument(
         "--json",
@@ -108,9 +112,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for option in ("m", "n"):
-        if not 1 <= getattr(arguments, option) <= MOST_ELEMENTS:
-            raise UsageError(f"--{option} {getattr(arguments, option)}: expected 1 to 2^52")
     if arguments.plot:
         from tcgemm._cli.plot import check_can_plot
 
