@@ -444,6 +444,23 @@ def test_a_wrong_environment_is_named(capsys, monkeypatch, device):
     assert ("expected cpu" in output.err) == (device != "cuda:99")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["demo", "--size", "8"], ["verify", "--k", "16"], ["bench", "--sizes", "8"]],
+    ids=lambda command: command[0],
+)
+@pytest.mark.parametrize(
+    "variable", ["NUM_THREADS", "HOST_ISA", "FORCE_FAMILY", "FORCE_KERNEL", "FORCE_X"]
+)
+def test_a_wrong_environment_is_told_once(capsys, monkeypatch, variable, command):
+    monkeypatch.setenv(f"TCGEMM_{variable}", "x")
+    monkeypatch.setattr(tcgemm, "plan", None)  # nothing is multiplied
+    status, output = run(capsys, *command)
+    assert (status, output.out) == (2, "")
+    assert output.err.startswith(f"tcgemm: error: TCGEMM_{variable} is ")
+    assert output.err.count("\n") == 1
+
+
 def test_an_unexpected_error_is_one_line(capsys, monkeypatch):
     def broken():
         raise KeyError("sm_count")

@@ -421,6 +421,7 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
         usable = "1 usable GPU" if gpus == 1 else f"{gpus} usable GPUs"
         raise UsageError(f"{asked}: this machine has {usable}{because}") from error
     os.environ["TCGEMM_DEVICE"] = device  # where arrays in the CPU's memory are computed
+    _check_environment()
     if framework == "torch":
         return TorchBackend(device)
     if framework == "cupy":
@@ -430,6 +431,15 @@ def choose(framework: str | None = None, device: str | None = None) -> Backend:
     if framework is None and device != "cpu":
         return _gpu_framework(device) or NumpyBackend()
     return NumpyBackend()
+
+
+def _check_environment() -> None:
+    """UsageError for a wrong value of a variable, which every product would fail of in turn."""
+    one = np.ones((1, 1), np.float32)
+    try:
+        tcgemm.explain(one, one)
+    except tcgemm.InvalidArgument as error:
+        raise UsageError(str(error)) from error
 
 
 def gpu_of(backend: Backend) -> dict[str, Any] | None:
