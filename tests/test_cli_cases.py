@@ -321,6 +321,7 @@ NAMED = '[[groups]]\ntitle = "x"\n'
         (NAMED + "sizes = [1]\ndtype = []", "it has no case"),
         ("not toml", "line 1"),
         ("[[groups]]\nsizes = [1]", "the group of sizes has no title"),
+        ("[[groups]]\nsizes = [1]\ntitle = 3", "of sizes, title: title is 3; expected str"),
         (NAMED, "neither sizes, shapes nor rows with weights"),
         (NAMED + "shape = [1]", "no field is called 'shape'; there are title, accumulate"),
         (NAMED + "sizes = [1]\nm = 3", "no field is called 'm'"),

@@ -216,9 +216,11 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def _group(group: dict[str, Any]) -> list[Case]:
     """The cases of a [[groups]] table: every value of every list, of every shape."""
     rest = dict(group)
-    title = rest.pop("title", None)
-    if not isinstance(title, str):
+    if "title" not in rest:
         raise ValueError(f"the group of {', '.join(group)} has no title, which every group needs")
+    title = rest.pop("title")
+    if not isinstance(title, str):
+        raise ValueError(f"the group of {', '.join(group)}: title is {title!r}; expected str")
     _check_names(title, rest, {*_FIELDS, *_SHAPES} - {"m", "n", "k", "group"})
     entries = {name: _entries(title, name, rest.pop(name, [])) for name in _SHAPES}
     shapes = [[size, size, size] for (size,) in entries["sizes"]]
