@@ -28,12 +28,14 @@ from tcgemm._cli.modes import ACCUMULATOR_DTYPE, ITEM_BYTES, PRECISION_DTYPE
 from tcgemm._cli.operands import Pool
 from tcgemm._cli.report import (
     UsageError,
+    blame,
     check_can_write,
     is_stream,
     number,
     progress,
     read_results,
     refuse_beside,
+    rehearse,
     write_json,
 )
 from tcgemm._output import error, note
@@ -142,14 +144,15 @@ def run(arguments: argparse.Namespace) -> int:
         for report in reports:
             print_report(report)
     if arguments.plot:
-        if len(reports) == 1:
-            from tcgemm._cli.plot import draw_bench
+        with blame(arguments.from_json, "bench"):
+            if len(reports) == 1:
+                from tcgemm._cli.plot import draw_bench
 
-            draw_bench(reports[0], arguments.plot)
-        else:
-            from tcgemm._cli.overview import draw_overview
+                draw_bench(reports[0], arguments.plot)
+            else:
+                from tcgemm._cli.overview import draw_overview
 
-            draw_overview(reports, arguments.plot)
+                draw_overview(reports, arguments.plot)
     if not arguments.from_json and reports[0].get("interrupted"):
         error("interrupted: the rows that were measured are above")
         return 130
@@ -280,4 +283,5 @@ def _read(path: str) -> dict[str, Any]:
             f"--from-json {path}: written by tcgemm {version}; this version cannot read its "
             "rows: measure again"
         ) from None
+    rehearse(path, "bench", lambda: print_report(report))
     return report

@@ -6,6 +6,7 @@ import argparse
 import errno
 import importlib
 import importlib.util
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypeVar, cast
@@ -24,6 +25,10 @@ Value = TypeVar("Value")
 BAD = "bold red"
 # The directory takes no file beside this one, or not in its place: it is written as it is.
 _NO_OTHER_FILE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
+# What a field of a result file that is missing, or no number, ends in where it is used.
+_OF_A_FIELD = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 _RULE_WIDTH = 100
 _LINE_SECONDS = 10.0  # between lines of progress in a log
 
@@ -133,18 +138,14 @@ def read_results(
             refuse(f"{name} has no {', '.join(sorted(missing))}")
 
     def refuse(what: str) -> NoReturn:
-        others = {"bench": "verify", "verify": "bench"}
-        raise UsageError(
-            f"--from-json {path}: {what}: not a result file of {command} --json "
-            f"(those of {others[command]} are for {others[command]} --from-json)"
-        )
+        raise _no_result(path, command, what)
 
     try:
         with open(path) as file:
             report = json.load(file)
     except OSError as error:
         raise UsageError(f"--from-json {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):  # JSONDecodeError and UnicodeDecodeError are the first
         refuse("no JSON")
     require(report, {*keys, "machine", items}, "it")
     facts = report["machine"]
@@ -158,6 +159,35 @@ def read_results(
         if "not_run" not in item:
             require(item, measured, f"{items}[{place}]")
     return cast("dict[str, Any]", report)
+
+
+def _no_result(path: str, command: str, what: str) -> UsageError:
+    others = {"bench": "verify", "verify": "bench"}
+    return UsageError(
+        f"--from-json {path}: {what}: not a result file of {command} --json "
+        f"(those of {others[command]} are for {others[command]} --from-json)"
+    )
+
+
+@contextmanager
+def blame(path: str | None, command: str) -> Iterator[None]:
+    """What fails on results that were read from `path` is an error of that file: UsageError.
+
+    With None, which are results just measured, it is one of our own.
+    """
+    try:
+        yield
+    except _OF_A_FIELD as error:
+        if path is None:
+            raise
+        raise _no_result(path, command, f"a field is missing or wrong ({error})") from error
+
+
+def rehearse(path: str, command: str, show: Callable[[], None]) -> None:
+    """Show results that were read from `path` to nobody: UsageError before anything is printed."""
+    nowhere = io.TextIOWrapper(io.BytesIO(), "utf-8")  # which has no bytes for lone surrogates
+    with blame(path, command), redirect_stdout(nowhere):
+        show()
 
 
 @dataclass

@@ -33,6 +33,7 @@ from tcgemm._cli.report import (
     BAD,
     Table,
     UsageError,
+    blame,
     check_can_write,
     fraction,
     heading,
@@ -40,6 +41,7 @@ from tcgemm._cli.report import (
     progress,
     read_results,
     refuse_beside,
+    rehearse,
     write_json,
 )
 
@@ -125,16 +127,19 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_beside(arguments, "--from-json", "measures nothing", "plot", "json")
         keys = {"family", "mode", "data", "k"}
         report = read_results(arguments.from_json, "verify", set(), "results", keys, _SHOWN)
+        rehearse(arguments.from_json, "verify", lambda: _print(report))
     else:
         report = _verify(arguments)
     if arguments.json:
-        write_json(report, arguments.json)
+        with blame(arguments.from_json, "verify"):
+            write_json(report, arguments.json)
     if arguments.json != "-":
         _print(report)
     if arguments.plot:
         from tcgemm._cli.plot import draw_verify
 
-        draw_verify(report, arguments.plot)
+        with blame(arguments.from_json, "verify"):
+            draw_verify(report, arguments.plot)
     results = report["results"]
     failed = any(_broken(result) for result in results)
     measured = any("kept" in result for result in results)
