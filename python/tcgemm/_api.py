@@ -140,6 +140,8 @@ def matmul(
     and on the CPU if there is none; the environment variable ``TCGEMM_DEVICE`` names another
     ("cuda:1", "cpu").
 
+    A product on the CPU is not interrupted by ^C: the KeyboardInterrupt comes after it.
+
     GPU arrays of PyTorch, CuPy and JAX may be freed as soon as the call returns. With a `stream`
     given, those of PyTorch and CuPy are kept until it has computed the product. Arrays of other
     origin have to be kept by the caller until then.

@@ -134,8 +134,8 @@ def supports(
     Parameters
     ----------
     cc : (int, int), optional
-        Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. Default:
-        the CPU.
+        Compute capability of a GPU, which need not be in this machine: (9, 0) is an H100. Only a
+        build with CUDA has kernels for one. Default: the CPU.
     shape : (int, int, int)
         M, N and K of the product that a kernel is chosen for. Its matrices are row-major.
     sm_count : int, optional
