@@ -200,9 +200,9 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     extern __shared__ __align__(kAlignment) unsigned char dynamic_shared[];
     const SharedMemory<Policy> shared = {ptx::opaque(ptx::shared_address(dynamic_shared)),
                                          params.ring};
-    // Through a shuffle, and the producer's exit of all threads but one, so that the compiler knows
-    // all lanes to be in one warp, or one thread to be alone: it computes in uniform registers
-    // then, a third fewer instructions for a stage.
+    // Through a shuffle, so that the compiler knows all lanes to be in one warp: it computes in
+    // uniform registers then, as it does for a thread that is alone (elect_one), a third fewer
+    // instructions for a stage.
     constexpr int kWarps = kWarpgroup / 32;
     const int warp = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 32, 0);
     const int warpgroup = warp / kWarps, role = warp % kWarps;
@@ -210,12 +210,11 @@ __global__ void __launch_bounds__(Policy::kThreads, Policy::kBlocksPerSm)
     if (warpgroup == Policy::kConsumers) {
         ptx::shrink_registers<Policy::kProducerRegisters>();
         if (role > 0) {
-            const bool stores =
-                role <= Policy::kConsumers && params.stores_boxes() && threadIdx.x % 32 == 0;
+            const bool stores = role <= Policy::kConsumers && params.stores_boxes();
             StoreWarp<Policy> store_warp(params, shared, role - 1);
-            if (stores) store_warp.prefetch_maps();
+            if (stores && ptx::elect_one()) store_warp.prefetch_maps();
             if (!await_start<Policy>(params)) return;
-            if (stores) store_warp.run();
+            if (stores && ptx::elect_one()) store_warp.run();
             if constexpr (Policy::kBlockScales) {
                 if (role == kWarps - 1 && params.has_block_scales) {
                     ScaleWarp<Policy>(params, shared).run();

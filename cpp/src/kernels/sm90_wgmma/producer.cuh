@@ -13,11 +13,11 @@ class Producer {
     __device__ Producer(const Params& params, SharedMemory<Policy> shared)
         : params_(params), shared_(shared) {}
 
-    // By a warp, whose first lane does the work. Before meet(), where the block's warps meet, it
+    // By a warp, of which one lane does the work. Before meet(), where the block's warps meet, it
     // finds out where its first tile lies; false: there is nothing to do.
     template <class Meet>
     __device__ __forceinline__ void run(const Meet& meet) {
-        if (is_first_lane()) {
+        if (ptx::elect_one()) {
             ptx::prefetch_tensor_map(&params_.a);
             ptx::prefetch_tensor_map(&params_.b);
         }
@@ -29,20 +29,18 @@ class Producer {
     }
 
    private:
-    __device__ static bool is_first_lane() { return threadIdx.x % 32 == 0; }
-
     // Of A and of B: a half each where the two blocks of a cluster load it for both.
     template <int kSharesA, int kSharesB, class Meet>
     __device__ __forceinline__ void fill(const Meet& meet) {
         WorkList<Policy> list(params_);
         using Loads = TileLoads<kSharesA, kSharesB>;
         Loads tile(params_, list.decode(list.next()));  // a block has one at least
-        if (is_first_lane()) {                          // of the last tile they may be others
+        if (ptx::elect_one()) {                         // of the last tile they may be others
             ptx::prefetch_tensor_map(tile.a.last_map);
             ptx::prefetch_tensor_map(tile.b.last_map);
         }
         if (!meet()) return;
-        if (!is_first_lane()) return;
+        if (!ptx::elect_one()) return;
         device::wait_for_predecessor();
         for (int index = 0;; ++index) {
             const Work& work = tile.work;

@@ -44,4 +44,19 @@ __device__ __forceinline__ void meet_cluster() {
             : "memory");
 }
 
+// True in one lane of a warp, all of which call it. The compiler knows what follows to be one
+// thread's: it computes in uniform registers, and issues a bulk copy without a loop over the lanes
+// that might ask for one.
+__device__ __forceinline__ bool elect_one() {
+    std::uint32_t is_elected;
+    asm volatile(
+        "{\n"
+        "  .reg .pred elected;\n"
+        "  elect.sync _|elected, 0xffffffff;\n"
+        "  selp.b32 %0, 1, 0, elected;\n"
+        "}\n"
+        : "=r"(is_elected));
+    return is_elected != 0;
+}
+
 }  // namespace tcgemm::device::ptx
