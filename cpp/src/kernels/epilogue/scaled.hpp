@@ -107,6 +107,12 @@ struct Rescaled {
         return *this;
     }
     TCGEMM_HOST_DEVICE bool reads_c() const { return beta != 0; }
+    // As of Linear.
+    TCGEMM_HOST_DEVICE Rescaled behind_c() const {
+        Rescaled rest = *this;
+        if (reads_c()) rest.beta = 0, rest.scale_d = 1;
+        return rest;
+    }
     TCGEMM_HOST_DEVICE float operator()(float value) const { return value * scale_d; }
     TCGEMM_HOST_DEVICE float operator()(float value, float c) const {
         return std::fma(beta, c, value) * scale_d;

@@ -12,7 +12,7 @@ namespace tcgemm::sm90_wgmma {
 // `Epilogue`: Linear<float>, Linear<std::int32_t> or Rescaled. `Sum`: what it takes.
 template <class Policy, class Epilogue, class Sum>
 class TileStore {
-    static constexpr int kSubtiles = Policy::kSubtiles, kStagings = Policy::kStagings;
+    static constexpr int kSubtiles = Policy::kSubtiles;
     using Value = typename Epilogue::Value;
 
    public:
@@ -47,10 +47,6 @@ class TileStore {
     }
 
    private:
-    __device__ void synchronize() const {
-        ptx::named_barrier(Barrier<Policy>::kConsumer + this_warpgroup(), kWarpgroup);
-    }
-
     // use(T()), of the elements of D that are stored in boxes or rows; maybe FP8 (see store_of()).
     template <bool kMaybeFp8, class Use>
     __device__ __forceinline__ void with_dtype(const Use& use) const {
@@ -137,12 +133,14 @@ class TileStore {
     }
 
     // D of any strides, alignment and dtype, with or without C: the sums go through shared memory,
-    // so that a warp reads and writes neighbouring columns.
-    __device__ __forceinline__ void store_elements(const Work& work, const Sums& sums) {
+    // so that a warp reads and writes neighbouring columns. It has rows of a staging of its own.
+    __device__ __forceinline__ void store_elements(const Work& work, const Sums& sums) const {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
         const GemmArgs& args = params_.args;
         const epilogue::Output<Epilogue> output(epilogue_, args, work.batch_index);
         const auto value = [&](int s, int i) { return sums[s][i]; };
+        const std::uint32_t staging = shared_.staging(this_warpgroup(), 0);
+        const int thread = thread_in_warpgroup();
 #pragma unroll 1
         for (int box = 0; box < Boxes<float>::kCount; ++box) {
             const int first_row = work.m + row_ + box / kAcross * kMmaM;
@@ -150,12 +148,10 @@ class TileStore {
             const auto rows = static_cast<int>(min(args.m - first_row, std::int64_t{kMmaM}));
             const int cols = min(work.n_end - first_col, kCols);
             if (rows <= 0 || cols <= 0) continue;
-            const std::uint32_t staging = shared_.staging(this_warpgroup(), filled_ % kStagings);
-            const int thread = thread_in_warpgroup();
             Words words;
-            if (kStagings == 1) synchronize();  // the box before was read
+            __syncwarp();  // the box before was read
             fill<Sum, false>(staging, thread, box, false, value, words);
-            synchronize();
+            __syncwarp();
             constexpr int kRows = kMmaM / 4;  // of a warp
             constexpr int kTogether = 4;
             const int first = thread / 32 * kRows, col = thread % 32;
@@ -170,7 +166,6 @@ class TileStore {
                     output.store(first_row + row, 1, rows - row, first_col + col, 1, strip);
                 }
             }
-            ++filled_;
         }
     }
 

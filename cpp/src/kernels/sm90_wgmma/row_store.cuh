@@ -8,17 +8,6 @@
 
 namespace tcgemm::sm90_wgmma {
 
-// What leaves values as they are, which have been through an epilogue.
-template <class Acc>
-__device__ __forceinline__ epilogue::Linear<Acc> identity(epilogue::Linear<Acc> epilogue) {
-    epilogue.alpha = 1;
-    return epilogue;
-}
-__device__ __forceinline__ epilogue::Rescaled identity(epilogue::Rescaled epilogue) {
-    epilogue.scale_d = 1.0f;
-    return epilogue;
-}
-
 // A warp puts rows of sums, as T, into shared memory of its own, where those of C were before if it
 // is read. They go out in words at aligned addresses, neighbours by neighbouring lanes; single
 // elements are only what of a row begins or ends amid a word. (Pieces of 16 bytes have to be moved
@@ -134,7 +123,7 @@ class RowStore {
     // Sums, as T, into the panel.
     template <class Sums>
     __device__ __forceinline__ void fill(int panel, int cols, Sums& sums) const {
-        const Epilogue epilogue = epilogue_.reads_c() ? identity(epilogue_) : epilogue_;
+        const Epilogue epilogue = epilogue_.behind_c();
         for_fours(panel, cols, sums, [&](int row, int eight, int count, const auto& sum) {
             Pair pair[4];
 #pragma unroll

@@ -219,8 +219,7 @@ class GridSplit : PartSums<Policy> {
             __stcg(to + s * slab + piece_of(i, 0) * 32, unit);
         });
         // The release publishes what all threads wrote before the barrier. Consumers that share a
-        // tile meet at a barrier of them all: one of them may still store the tile before, and
-        // synchronize its own threads at its own.
+        // tile meet at a barrier of them all.
         ptx::named_barrier(
             Policy::kPingPong ? Barrier<Policy>::kConsumer + consumer : Barrier<Policy>::kConsumers,
             kThreads);
