@@ -59,13 +59,14 @@ class FragmentsOfA {
 
 // acc += A B out of `blocks` k-blocks of the ring from `at` on, which moves behind them, with A in
 // registers, loaded some steps ahead of their wgmma. `b`: B of stage 0. `all_are_issued()` is
-// called as soon as all wgmma are.
-template <class MmaOfWidth, class Policy, class Register, int kSubtiles, int kSize, class Issued>
+// called as soon as all wgmma are, `release(stage)` by each lane when it is done with a stage.
+template <class MmaOfWidth, class Policy, class Register, int kSubtiles, int kSize, class Issued,
+          class Release>
 __device__ __forceinline__ void multiply_fragments(const SharedMemory<Policy>& shared,
                                                    RingPosition& at, const ptx::MatrixDescriptor& b,
-                                                   int cluster_log2, int blocks,
-                                                   Register (&acc)[kSubtiles][kSize],
-                                                   const Issued& all_are_issued) {
+                                                   int blocks, Register (&acc)[kSubtiles][kSize],
+                                                   const Issued& all_are_issued,
+                                                   const Release& release) {
     constexpr int kSteps = kRowBytes / kMmaKBytes;  // of a k-block
     // Of a stage's steps one is at work while the next is issued, the others are on their way. A
     // load comes some 400 cycles after it was asked for, with wgmma reading B beside it: three
@@ -73,15 +74,6 @@ __device__ __forceinline__ void multiply_fragments(const SharedMemory<Policy>& s
     constexpr int kCount = Policy::kBlocksPerStage * kSteps, kAhead = kCount - 2;
     using Fragments = FragmentsOfA<Policy>;
     const Fragments a(shared);
-    // Each lane has read a stage, and arrives for itself, one of them in the other block.
-    const int lane = this_thread() % 32;
-    const bool is_others =
-        cluster_log2 > 0 && lane < 2 && lane != static_cast<int>(ptx::cluster_rank());
-    const std::uint32_t others = is_others ? ptx::address_in_cluster(shared.empty(0), lane) : 0;
-    const auto release = [&](int stage) {
-        ptx::arrive(shared.empty(stage));
-        if (others != 0) ptx::arrive_in_cluster(others + stage * 8);
-    };
     typename Fragments::Registers loaded[kCount];
     const auto load = [&](int stage, int step) {
         a.load(shared.a(stage, step / kSteps), step % kSteps, loaded[step]);

@@ -93,7 +93,6 @@ __device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory
                                               int row, Multiplier<Policy>& multiplier,
                                               Store& store) {
     WorkList<Policy> list(params);
-    if (!list.has_next()) return;
     typename Multiplier<Policy>::template Partial<kWidth> partial;
     multiplier.template begin<kWidth>(partial, true);
     for (bool has_next = true; has_next;) {
@@ -117,7 +116,7 @@ __device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory
         }
         store.run_boxes(scaled);
     }
-    multiplier.template drop<kWidth>(partial);
+    multiplier.await_all(partial);
 }
 
 // `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.

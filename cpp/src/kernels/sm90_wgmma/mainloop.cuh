@@ -44,8 +44,7 @@ class Multiplier {
           a_(shared.a(0) + row / kMmaM * kSlabBytes, kSlabBytes),
           b_(shared.b(0), kSlabBytes),
           turns_(shared, consumer),
-          width_(params.width),
-          cluster_log2_(params.cluster_log2) {
+          width_(params.width) {
         const int lane = threadIdx.x % 32;
         const bool releases = lane < 1 << params.cluster_log2;
         const bool shares = params.cluster_log2 > 0 && releases;
@@ -88,7 +87,7 @@ class Multiplier {
     }
 
     // The same of promoted sums in two steps: begin() sets the tensor cores to work, finish()
-    // waits; or drop(), where no tile exists: behind a branch wgmma would not be asynchronous.
+    // waits; or await_all(), where no tile exists: behind a branch wgmma would not be asynchronous.
     template <int kWidth>
     using Partial = Register[kSubtiles][MmaOf<kWidth>::kRegisters];
     template <int kWidth>
@@ -106,11 +105,12 @@ class Multiplier {
         end_block(stage, partial, sums, scales...);
         if (blocks > 1) multiply_and_add<MmaOf<kWidth>, true>(blocks - 1, sums, scales...);
     }
-    template <int kWidth>
-    __device__ __forceinline__ static void drop(Partial<kWidth>& partial) {
+    // All wgmma that were issued; `acc` can be read then.
+    template <int kSize>
+    __device__ __forceinline__ static void await_all(Register (&acc)[kSubtiles][kSize]) {
         ptx::wgmma_wait<0>();
 #pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
     }
 
    private:
@@ -139,8 +139,9 @@ class Multiplier {
         if (blocks > 0) {
             if constexpr (Policy::kAInRegisters) {
                 turns_.wait();
-                multiply_fragments<MmaOf<kWidth>>(shared_, at_, b_, cluster_log2_, blocks, acc,
-                                                  [&] { turns_.pass(); });
+                multiply_fragments<MmaOf<kWidth>>(
+                    shared_, at_, b_, blocks, acc, [&] { turns_.pass(); },
+                    [&](int stage) { release_read(stage); });
             } else {
                 multiply_stages<MmaOf<kWidth>>(blocks, acc);
             }
@@ -250,15 +251,14 @@ class Multiplier {
     template <int kSize, class... Scales>
     __device__ __forceinline__ void end_block(int stage, Register (&partial)[kSubtiles][kSize],
                                               Sums& sums, Scales&... scales) {
-        ptx::wgmma_wait<0>();
         if constexpr (sizeof...(Scales) > 0) {
-#pragma unroll
-            for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(partial[s]);
+            await_all(partial);
             constexpr bool kReadsOn = (... || Scales::kReadsOn);
             if (!kReadsOn) release_read(stage);
             (scales.add(sums, partial), ...);
             if (kReadsOn) release_read(stage);
         } else {
+            ptx::wgmma_wait<0>();
             release(stage);
             promote(partial, sums);
         }
@@ -284,9 +284,7 @@ class Multiplier {
             at_.advance(shared_);
         }
         turns_.pass();
-        ptx::wgmma_wait<0>();
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
+        await_all(acc);
         release(previous);
     }
 
@@ -382,7 +380,7 @@ class Multiplier {
     __device__ __forceinline__ void release(int stage) const {
         if (empty_ != 0) ptx::arrive_in_cluster(empty_ + stage * 8);
     }
-    // Of which the lanes have read scales: each arrives for itself, one in the other block.
+    // Of which the lanes have read scales or A: each arrives for itself, one in the other block.
     __device__ __forceinline__ void release_read(int stage) const {
         ptx::arrive(shared_.empty(stage));
         if (is_others_) ptx::arrive_in_cluster(empty_ + stage * 8);
@@ -391,7 +389,7 @@ class Multiplier {
     SharedMemory<Policy> shared_;
     ptx::MatrixDescriptor a_, b_;  // of stage 0
     Turns<Policy> turns_;
-    const int &width_, &cluster_log2_;
+    const int& width_;
     std::uint32_t empty_;  // of stage 0, in the block that this lane releases stages of; 0: none
     bool is_others_;       // it is the cluster's other one
     RingPosition at_;
