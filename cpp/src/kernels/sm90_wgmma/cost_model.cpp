@@ -116,7 +116,7 @@ bool is_begun_ahead(const Launch& launch) {
 
 Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     // What a further tile adds, of short ones and of those begun ahead. Parts [bench]
-    constexpr double kShortTile = 0.42, kAheadTile = 0.71;
+    constexpr double kShortTile = 0.42, kAheadTile = 0.53;
     const RowInfo& row = product.row;
     const ValidProblem& problem = product.problem;
     Launch launch = {product, schedule, row, product.arranged(schedule)};
