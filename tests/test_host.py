@@ -59,6 +59,19 @@ def test_b_where_it_lies_gives_the_bits_of_b_packed(dtype, rng):
             assert (got == tcgemm.gemm(a, column_major[::-1], c, alpha=0.5, beta=2.0)).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.usefixtures("host")
+def test_products_of_vectors_have_the_bits_of_larger_products(dtype, rng):
+    """Blocks of K side by side, where a larger product has elements of D side by side."""
+    for k in (1, 127, 129, 511, 513, 1023, 1024, 1025, 2049, 4095, 4097, 5121, 20001):
+        a = rng.standard_normal((9, k + 1)).astype(dtype)[:, 1:]
+        lines_of_b = rng.standard_normal((50, k)).astype(dtype)
+        whole = tcgemm.matmul(a, np.ascontiguousarray(lines_of_b.T))
+        for m, n in ((1, 1), (2, 1), (1, 4), (2, 2)):
+            assert (tcgemm.matmul(a[:m], lines_of_b[:n].T) == whole[:m, :n]).all(), (m, n, k)
+        assert tcgemm.matmul(a[8], lines_of_b[49]) == whole[8, 49]
+
+
 def test_an_unknown_instruction_set_is_an_error(monkeypatch):
     monkeypatch.setenv("TCGEMM_DEVICE", "cpu")
     monkeypatch.setenv("TCGEMM_HOST_ISA", "mmx")

@@ -131,6 +131,44 @@ struct BlockKernel {
         }
     }
 
+    // Whether D is so few products of two vectors, each along K in memory, that blocks of K are
+    // summed side by side sooner than elements of D, which fill a part of a register.
+    static bool are_vectors(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
+                            std::int64_t cols, std::int64_t k) {
+        constexpr int kFew = S::Lines::kWidth / 2;  // measured: four of float, two of double
+        constexpr int kLeastLanes = S::Lines::kWidth * kBlockLanes;
+        const bool few = rows * cols == 1 || (rows * cols <= kFew && k >= kLeastLanes);
+        return few && is_in_rows(a) && Pack::are_lanes(b.dtype) && b.row_stride == 1;
+    }
+    static Lane product_of_vectors(const Lane* a, const Lane* b, std::int64_t k) {
+        constexpr int kTogether = S::Lines::kWidth, kLanes = kTogether * kBlockLanes;
+        Lane total = 0;
+        std::int64_t lane = 0;
+        const auto add = [&](Lane sum) { total = lane == 0 ? sum : total + sum; };
+        for (std::int64_t end = kLanes; end <= k; end += kLanes) {
+            alignas(64) Lane sums[kTogether];
+            line_products<typename S::Lines, kBlockLanes>(a + lane, b + lane, sums);
+            for (int i = 0; i < kTogether; ++i, lane += kBlockLanes) add(sums[i]);
+        }
+        for (; lane < k; lane += kBlockLanes) {
+            const int n = k - lane < kBlockLanes ? static_cast<int>(k - lane) : kBlockLanes;
+            add(line_product<typename S::Lines>(n, a + lane, b + lane));
+        }
+        return total;
+    }
+    static void multiply_vectors(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
+                                 std::int64_t cols, std::int64_t k, Lane* tiles) {
+        const std::int64_t across = (cols + kTileCols - 1) / kTileCols;
+        for (std::int64_t i = 0; i < rows; ++i) {
+            Lane* const row = tiles + i / S::kRows * across * kTile + i % S::kRows * kTileCols;
+            for (std::int64_t j = 0; j < cols; ++j) {
+                row[j / kTileCols * kTile + j % kTileCols] =
+                    product_of_vectors(static_cast<const Lane*>(a.data) + i * a.row_stride,
+                                       static_cast<const Lane*>(b.data) + j * b.col_stride, k);
+            }
+        }
+    }
+
     static float scale_of(const LineScales& scales, std::int64_t line, std::int64_t k_block) {
         if (scales.data == nullptr) return 1.0f;
         const std::int64_t number = (scales.first + line) / scales.lines_per_scale;
@@ -159,6 +197,9 @@ struct BlockKernel {
         const std::int64_t lines = lines_in_place(a, b, rows, cols);
         Lane* const tiles = static_cast<Lane*>(lanes_out);
         if constexpr (kMayStay) {
+            if (are_vectors(a, b, rows, cols, k)) {
+                return multiply_vectors(a, b, rows, cols, k, tiles);
+            }
             const int n = static_cast<int>(rows);
             with_rows(n, [&](auto rows_of_tile) {
                 multiply_lines<rows_of_tile>(a, b, n, lines, k, tiles, static_cast<Lane*>(scratch));

@@ -123,6 +123,38 @@ static void lines_kernel(int lanes, const typename S::Lane* a, std::int64_t a_li
     });
 }
 
+// The products of a line of A and a line of B over `lanes` lanes.
+template <class S>
+static typename S::Lane line_product(int lanes, const typename S::Lane* a,
+                                     const typename S::Lane* b) {
+    typename S::Reg total = S::zero();
+    for (int lane = 0; lane < lanes; ++lane) {
+        total = S::multiply_add(S::broadcast(a + lane), S::broadcast(b + lane), total);
+    }
+    alignas(64) typename S::Lane sum[S::kWidth];
+    S::store(sum, total);
+    return sum[0];
+}
+
+// The same of kWidth stretches of kBlock lanes that follow each other, a sum of each: they are the
+// lanes of a register, for which squares of both lines are transposed.
+template <class S, int kBlock>
+static void line_products(const typename S::Lane* a, const typename S::Lane* b,
+                          typename S::Lane* sums) {
+    constexpr auto square = std::make_integer_sequence<int, S::kWidth>{};
+    static_assert(kBlock % S::kWidth == 0);
+    typename S::Reg total = S::zero();
+    for (int lane = 0; lane < kBlock; lane += S::kWidth) {
+        typename S::Reg of_a[S::kWidth], of_b[S::kWidth];
+        S::transpose(a + lane, kBlock, of_a);
+        S::transpose(b + lane, kBlock, of_b);
+        unrolled(square, [&](auto j) TCGEMM_HOST_INLINE {
+            total = S::multiply_add(of_a[j], of_b[j], total);
+        });
+    }
+    S::store(sums, total);
+}
+
 }  // namespace tcgemm::host
 
 #undef TCGEMM_HOST_INLINE
