@@ -135,8 +135,9 @@ struct BlockKernel {
     // summed side by side sooner than elements of D, which fill a part of a register.
     static bool are_vectors(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
                             std::int64_t cols, std::int64_t k) {
-        constexpr int kFew = S::Lines::kWidth / 2;  // measured: four of float, two of double
+        constexpr int kFew = S::Lines::kWidth / 2;  // measured with AVX2: four floats, two doubles
         constexpr int kLeastLanes = S::Lines::kWidth * kBlockLanes;
+        static_assert(kFew <= S::kRows && kFew <= kTileCols, "one register tile has them all");
         const bool few = rows * cols == 1 || (rows * cols <= kFew && k >= kLeastLanes);
         return few && is_in_rows(a) && Pack::are_lanes(b.dtype) && b.row_stride == 1;
     }
@@ -157,12 +158,10 @@ struct BlockKernel {
         return total;
     }
     static void multiply_vectors(const ConstMatrix& a, const ConstMatrix& b, std::int64_t rows,
-                                 std::int64_t cols, std::int64_t k, Lane* tiles) {
-        const std::int64_t across = (cols + kTileCols - 1) / kTileCols;
+                                 std::int64_t cols, std::int64_t k, Lane* tile) {
         for (std::int64_t i = 0; i < rows; ++i) {
-            Lane* const row = tiles + i / S::kRows * across * kTile + i % S::kRows * kTileCols;
             for (std::int64_t j = 0; j < cols; ++j) {
-                row[j / kTileCols * kTile + j % kTileCols] =
+                tile[i * kTileCols + j] =
                     product_of_vectors(static_cast<const Lane*>(a.data) + i * a.row_stride,
                                        static_cast<const Lane*>(b.data) + j * b.col_stride, k);
             }
