@@ -84,6 +84,16 @@ def without_rests(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans give results that are wrong in one element."""
+    import tcgemm
+    from cli_helpers import Damaged
+
+    make = tcgemm.plan
+    monkeypatch.setattr(tcgemm, "plan", lambda *a, **k: Damaged(make(*a, **k)))
+
+
+@pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Seeded by the test's own name: a failure repeats, and no two tests share their data."""
     return np.random.default_rng(list(request.node.name.encode()))

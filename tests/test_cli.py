@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 import tcgemm
-from cli_helpers import damaged, run  # noqa: F401 (a fixture)
+from cli_helpers import run
 from tcgemm._cli import main
 from tcgemm._cli.modes import MODES
 

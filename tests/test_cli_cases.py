@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cli_helpers import damaged  # noqa: F401 (a fixture)
 from tcgemm._cli import accuracy, main, timing
 from tcgemm._cli import measure as measuring
 from tcgemm._cli.backends import NumpyBackend
