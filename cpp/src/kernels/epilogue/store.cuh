@@ -2,13 +2,10 @@
 // be.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/device/fp8.cuh"
+#include "kernels/device/dtype_of.cuh"
 #include "kernels/device/vector.cuh"
 #include "kernels/gemm_args.hpp"
 
@@ -34,14 +31,25 @@ __device__ __forceinline__ T round_to(Value value) {
     }
 }
 
-// The same, also to FP8, of which `epilogue` knows what lies beyond its range.
-template <class T, class Epilogue, class Value>
-__device__ __forceinline__ T round_by(const Epilogue& epilogue, Value value) {
-    if constexpr (device::kIsFp8<T>) {
-        return T::round(value, epilogue.saturates);
+// Neighbours, also to FP8, of which `epilogue` knows what lies beyond its range.
+template <class T, class Epilogue, class Value, int N>
+__device__ __forceinline__ Vector<T, N> round_by(const Epilogue& epilogue,
+                                                 const Value (&value)[N]) {
+    Vector<T, N> rounded;
+    if constexpr (device::kIsFp8<T> && N % 2 == 0) {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            reinterpret_cast<std::uint16_t&>(rounded.element[i]) =
+                T::round_pair(value[i], value[i + 1], epilogue.saturates);
+        }
+    } else if constexpr (device::kIsFp8<T>) {
+        static_assert(N == 1);
+        rounded.element[0] = T::round(value[0], epilogue.saturates);
     } else {
-        return round_to<T>(value);
+#pragma unroll
+        for (int i = 0; i < N; ++i) rounded.element[i] = round_to<T>(value[i]);
     }
+    return rounded;
 }
 
 template <class Value, class T>
@@ -155,31 +163,15 @@ class Output {
                                           const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
             store_as<std::int32_t, kReadsC>(row, row_step, rows, col, count, acc);
-        } else if constexpr (Epilogue::kScaled) {
-            switch (dtype_) {
-                case DType::f16:
-                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::bf16:
-                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::f32:
-                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::e4m3:
-                    return store_as<device::E4M3, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::e5m2:
-                    return store_as<device::E5M2, kReadsC>(row, row_step, rows, col, count, acc);
-                default: __trap();  // validation lets no other dtype through
-            }
         } else {
-            switch (dtype_) {
-                case DType::f16:
-                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::bf16:
-                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::f32:
-                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
-                case DType::f64:
-                    return store_as<double, kReadsC>(row, row_step, rows, col, count, acc);
-                default: __trap();  // validation lets no other dtype through
+            const auto store_in = [&](auto zero) {
+                store_as<decltype(zero), kReadsC>(row, row_step, rows, col, count, acc);
+            };
+            if constexpr (Epilogue::kScaled) {
+                device::with_dtype<__half, __nv_bfloat16, float, device::E4M3, device::E5M2>(
+                    dtype_, store_in);
+            } else {
+                device::with_dtype<__half, __nv_bfloat16, float, double>(dtype_, store_in);
             }
         }
     }
@@ -238,19 +230,21 @@ class Output {
             }
 #pragma unroll
             for (int r = 0; r < R; ++r) {
+                Value results[N];
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
                     const Value addend = widen<Value>(value[r].element[i]);
-                    value[r].element[i] = result<T>(factor(r, i), acc[r][i], addend);
+                    results[i] = result(factor(r, i), acc[r][i], addend);
                 }
+                value[r] = round_by<T>(epilogue_, results);
             }
         } else {
 #pragma unroll
             for (int r = 0; r < R; ++r) {
+                Value results[N];
 #pragma unroll
-                for (int i = 0; i < N; ++i) {
-                    value[r].element[i] = result<T>(factor(r, i), acc[r][i]);
-                }
+                for (int i = 0; i < N; ++i) results[i] = result(factor(r, i), acc[r][i]);
+                value[r] = round_by<T>(epilogue_, results);
             }
         }
         const std::int64_t step = row_step * d_row_;
@@ -275,13 +269,13 @@ class Output {
     // Of elements that do not exist none is stored, but their scales must not be read: the strip's
     // first row or column then stands for theirs.
     static __device__ __forceinline__ int place(int i, int end) { return i < end ? i : 0; }
-    // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
-    template <class T, class... C>
-    __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
+    // D's value of an element; `factor`: of its row and column, `c`: nothing, or C's.
+    template <class... C>
+    __device__ __forceinline__ Value result(float factor, Value acc, C... c) const {
         if constexpr (Epilogue::kScaled) {
-            return round_by<T>(epilogue_, epilogue_.scaled(acc, factor, c...));
+            return epilogue_.scaled(acc, factor, c...);
         } else {
-            return round_to<T>(epilogue_(acc, c...));
+            return epilogue_(acc, c...);
         }
     }
     static __device__ int bytes(DType dtype) {

@@ -36,32 +36,27 @@ class TileStore {
             fill_boxes_as<false>(sums);
         }
     }
-    // The same where leaves_in_boxes().
+    // The same where leaves_in_boxes(), of a D of one of `Elements`.
+    template <class... Elements>
     __device__ __forceinline__ void run_boxes(const Sums& sums) {
         __builtin_assume(params_.store == Store::tensor);  // or addresses for both would spill
-        if (params_.args.d.dtype == DType::bf16) {
-            fill_boxes<__nv_bfloat16, false>(sums);
-        } else {
-            fill_boxes<__half, false>(sums);
-        }
+        device::with_dtype<Elements...>(
+            params_.args.d.dtype, [&](auto zero) { fill_boxes<decltype(zero), false>(sums); });
     }
 
    private:
     // use(T()), of the elements of D that are stored in boxes or rows; maybe FP8 (see store_of()).
     template <bool kMaybeFp8, class Use>
     __device__ __forceinline__ void with_dtype(const Use& use) const {
-        constexpr bool kFp8 =
-            kMaybeFp8 && Epilogue::kScaled && !std::is_integral_v<typename Policy::Sum>;
-        switch (params_.args.d.dtype) {
-            case DType::f16: return use(__half());
-            case DType::bf16: return use(__nv_bfloat16());
-            case DType::e4m3:
-                if constexpr (kFp8) return use(device::E4M3());
-                __trap();  // store_of() lets none through
-            case DType::e5m2:
-                if constexpr (kFp8) return use(device::E5M2());
-                __trap();
-            default: return use(0.0f);
+        const DType dtype = params_.args.d.dtype;
+        if constexpr (std::is_integral_v<Sum>) {
+            use(Sum());
+        } else if constexpr (kMaybeFp8 && Epilogue::kScaled &&
+                             !std::is_integral_v<typename Policy::Sum>) {
+            device::with_dtype<__half, __nv_bfloat16, float, device::E4M3, device::E5M2>(dtype,
+                                                                                         use);
+        } else {
+            device::with_dtype<__half, __nv_bfloat16, float>(dtype, use);
         }
     }
 
@@ -73,14 +68,13 @@ class TileStore {
         static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
         static constexpr int kCount = kSubtiles * kAcross;
     };
+    // Sums that are neighbours in D, as T, in a word or half of one.
+    template <class T>
+    using Neighbours = device::Vector<T, sizeof(T) < 4 ? 2 : 1>;
 
     template <bool kReadsC>
     __device__ __forceinline__ void fill_boxes_as(const Sums& sums) {
-        if constexpr (std::is_integral_v<Sum>) {
-            fill_boxes<std::int32_t, kReadsC>(sums);
-        } else {
-            with_dtype<!kReadsC>([&](auto zero) { fill_boxes<decltype(zero), kReadsC>(sums); });
-        }
+        with_dtype<!kReadsC>([&](auto zero) { fill_boxes<decltype(zero), kReadsC>(sums); });
     }
 
     // D as the copy engine takes it. Boxes in flight read their staging while the next one is
@@ -90,9 +84,15 @@ class TileStore {
         constexpr int kCount = Boxes<T>::kCount;
         const Epilogue epilogue = epilogue_;
         const bool is_transposed = params_.store == Store::transposed;
-        const auto value = [&](int s, int i, auto... c) {
-            const Value sum = epilogue::widen<Value>(sums[s][i]);
-            return epilogue::round_by<T>(epilogue, epilogue(sum, c...));
+        // From sum i on, with as many of C.
+        const auto values = [&](int s, int i, const auto&... c) {
+            Value value[sizeof(Neighbours<T>) / sizeof(T)];
+#pragma unroll
+            for (int e = 0; e < static_cast<int>(std::size(value)); ++e) {
+                value[e] = epilogue(epilogue::widen<Value>(sums[s][i + e]),
+                                    epilogue::widen<Value>(c.element[e])...);
+            }
+            return epilogue::round_by<T>(epilogue, value);
         };
         // With C it would be too much code.
 #pragma unroll(kReadsC ? 1 : kCount)
@@ -110,7 +110,7 @@ class TileStore {
                         transfer<T, true>(staging, thread, step, is_transposed, words[step]);
                     }
                 }
-                fill<T, kReadsC>(staging, thread, box, is_transposed, value, words);
+                fill<T, kReadsC>(staging, thread, box, is_transposed, values, words);
                 ptx::fence_async_proxy();
                 ptx::arrive(shared_.filled(this_warpgroup(), its));
                 ++filled_;
@@ -119,17 +119,11 @@ class TileStore {
     }
 
     __device__ __forceinline__ void store_rows(const Work& work, Sums& sums) const {
-        if constexpr (std::is_integral_v<Sum>) {
-            store_rows_as<std::int32_t>(work, sums);
-        } else {
-            with_dtype<true>([&](auto zero) { store_rows_as<decltype(zero)>(work, sums); });
-        }
-    }
-    template <class T>
-    __device__ __forceinline__ void store_rows_as(const Work& work, Sums& sums) const {
-        RowStore<Policy, Epilogue, T>(params_, epilogue_, shared_.staging(this_warpgroup(), 0),
-                                      row_)
-            .run(work, sums);
+        with_dtype<true>([&](auto zero) {
+            RowStore<Policy, Epilogue, decltype(zero)>(params_, epilogue_,
+                                                       shared_.staging(this_warpgroup(), 0), row_)
+                .run(work, sums);
+        });
     }
 
     // D of any strides, alignment and dtype, with or without C: the sums go through shared memory,
@@ -138,7 +132,7 @@ class TileStore {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
         const GemmArgs& args = params_.args;
         const epilogue::Output<Epilogue> output(epilogue_, args, work.batch_index);
-        const auto value = [&](int s, int i) { return sums[s][i]; };
+        const auto values = [&](int s, int i) { return Neighbours<Sum>{sums[s][i]}; };
         const std::uint32_t staging = shared_.staging(this_warpgroup(), 0);
         const int thread = thread_in_warpgroup();
 #pragma unroll 1
@@ -150,7 +144,7 @@ class TileStore {
             if (rows <= 0 || cols <= 0) continue;
             Words words;
             __syncwarp();  // the box before was read
-            fill<Sum, false>(staging, thread, box, false, value, words);
+            fill<Sum, false>(staging, thread, box, false, values, words);
             __syncwarp();
             constexpr int kRows = kMmaM / 4;  // of a warp
             constexpr int kTogether = 4;
@@ -180,10 +174,10 @@ class TileStore {
     // 32 bytes of the rows.
     using Words = std::uint32_t[4][4];
 
-    // Puts value(sums of the box), or value(sums, C) with the C in `words`, into a staging: of T.
-    template <class T, bool kReadsC, class Element>
+    // Puts values(sums of the box), or values(sums, C) with the C in `words`, into a staging: of T.
+    template <class T, bool kReadsC, class Values>
     __device__ __forceinline__ static void fill(std::uint32_t staging, int thread, int box,
-                                                bool is_transposed, const Element& value,
+                                                bool is_transposed, const Values& values,
                                                 Words& words) {
 #pragma unroll
         for (int i = 0; i < Boxes<T>::kCount; ++i) {
@@ -198,20 +192,20 @@ class TileStore {
                 }
 #pragma unroll
                 for (int w = 0; w < 4; ++w) {
-                    constexpr int kElements = 4 / sizeof(T);
-                    alignas(4) T element[kElements];
-                    auto& word = reinterpret_cast<std::uint32_t&>(element);
+                    constexpr int kTogether = sizeof(Neighbours<T>) / sizeof(T);
+                    constexpr int kParts = 4 / sizeof(Neighbours<T>);
+                    alignas(4) Neighbours<T> part[kParts];
+                    auto& word = reinterpret_cast<std::uint32_t&>(part);
                     if constexpr (kReadsC) word = words[step][w];
 #pragma unroll
-                    for (int e = 0; e < kElements; ++e) {
+                    for (int i = 0; i < kParts; ++i) {
                         // Steps of 32 columns may end behind a tile's; nobody stores those.
-                        const int sum =
-                            min(first + (step * 4 + w) * kElements + e, Policy::kSums - 1);
+                        const int sum = min(first + ((step * 4 + w) * kParts + i) * kTogether,
+                                            Policy::kSums - kTogether);
                         if constexpr (kReadsC) {
-                            const auto c = epilogue::widen<Value>(element[e]);
-                            element[e] = value(s, sum, c);
+                            part[i] = values(s, sum, part[i]);
                         } else {
-                            element[e] = value(s, sum);
+                            part[i] = values(s, sum);
                         }
                     }
                     words[step][w] = word;

@@ -20,7 +20,7 @@ class FragmentsOfA {
 
     __device__ explicit FragmentsOfA(SharedMemory<Policy> shared) {
         const int lane = this_thread() % 32, warp = thread_in_warpgroup() / 32;
-        const int row = (Policy::kPingPong ? 0 : this_warpgroup() * Policy::kRows) + warp * 16;
+        const int row = Policy::first_row(this_warpgroup()) + warp * 16;
         // Rows that the ring has no boxes for are not stored: any others will do.
         const int box = min(row / kBox, shared.bytes_a() / kBoxBytes - 1);
         const int m = row % kBox + lane / 4;
@@ -110,9 +110,7 @@ __device__ __forceinline__ void multiply_fragments(const SharedMemory<Policy>& s
     }
     at.advance(shared);
     all_are_issued();
-    ptx::wgmma_wait<0>();
-#pragma unroll
-    for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
+    ptx::wgmma_await_all(acc);
     release(previous);
 }
 

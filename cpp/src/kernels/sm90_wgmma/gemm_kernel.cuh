@@ -114,9 +114,9 @@ __device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory
         } else {
             apply_scales<Policy>(params, work, row, sums, scaled);
         }
-        store.run_boxes(scaled);
+        store.template run_boxes<__half, __nv_bfloat16>(scaled);
     }
-    multiplier.await_all(partial);
+    ptx::wgmma_await_all(partial);
 }
 
 // `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.
@@ -127,8 +127,7 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     constexpr bool kScaled = std::is_same_v<Epilogue, epilogue::Scaled>;
     using Sum = std::conditional_t<kScaled, float, typename Policy::Sum>;
     const auto& epilogue = rest_of(of_sums);
-    const int group = Policy::kPingPong ? consumer : 0;
-    const int row = Policy::kPingPong ? 0 : consumer * Policy::kRows;
+    const int group = Policy::group_of(consumer), row = Policy::first_row(consumer);
     Multiplier<Policy> multiplier(params, shared, consumer, row);
     TileStore<Policy, std::decay_t<decltype(epilogue)>, Sum> store(params, epilogue, shared, row);
 

@@ -87,7 +87,8 @@ class Multiplier {
     }
 
     // The same of promoted sums in two steps: begin() sets the tensor cores to work, finish()
-    // waits; or await_all(), where no tile exists: behind a branch wgmma would not be asynchronous.
+    // waits; or wgmma_await_all(), where no tile exists: behind a branch wgmma would not be
+    // asynchronous.
     template <int kWidth>
     using Partial = Register[kSubtiles][MmaOf<kWidth>::kRegisters];
     template <int kWidth>
@@ -104,13 +105,6 @@ class Multiplier {
         (scales.combine(), ...);
         end_block(stage, partial, sums, scales...);
         if (blocks > 1) multiply_and_add<MmaOf<kWidth>, true>(blocks - 1, sums, scales...);
-    }
-    // All wgmma that were issued; `acc` can be read then.
-    template <int kSize>
-    __device__ __forceinline__ static void await_all(Register (&acc)[kSubtiles][kSize]) {
-        ptx::wgmma_wait<0>();
-#pragma unroll
-        for (int s = 0; s < kSubtiles; ++s) ptx::fence_registers(acc[s]);
     }
 
    private:
@@ -252,7 +246,7 @@ class Multiplier {
     __device__ __forceinline__ void end_block(int stage, Register (&partial)[kSubtiles][kSize],
                                               Sums& sums, Scales&... scales) {
         if constexpr (sizeof...(Scales) > 0) {
-            await_all(partial);
+            ptx::wgmma_await_all(partial);
             constexpr bool kReadsOn = (... || Scales::kReadsOn);
             if (!kReadsOn) release_read(stage);
             (scales.add(sums, partial), ...);
@@ -284,7 +278,7 @@ class Multiplier {
             at_.advance(shared_);
         }
         turns_.pass();
-        await_all(acc);
+        ptx::wgmma_await_all(acc);
         release(previous);
     }
 

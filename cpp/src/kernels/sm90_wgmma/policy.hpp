@@ -130,6 +130,10 @@ struct Policy {
     static constexpr int kWarpgroupsPerTile = kConsumers / kGroups;
     static constexpr int kRows = kBlockM / kWarpgroupsPerTile;  // of a warpgroup
     static constexpr int kSubtiles = kRows / kMmaM;
+    // Of a consumer: its group, its number and its first row within the tile.
+    static constexpr int group_of(int consumer) { return kPingPong ? consumer : 0; }
+    static constexpr int in_tile(int consumer) { return kPingPong ? 0 : consumer; }
+    static constexpr int first_row(int consumer) { return in_tile(consumer) * kRows; }
     // What a thread holds of the warpgroup's rows of a tile; see ptx::Wgmma for the places.
     static constexpr int kSums = kBlockN / 2;  // of 64 rows
     using Sum = std::conditional_t<std::is_integral_v<Accumulator>, std::int32_t, float>;

@@ -128,11 +128,12 @@ class RowStore {
             Pair pair[4];
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
+                Value values[2];
 #pragma unroll
                 for (int e = 0; e < 2; ++e) {
-                    const auto value = epilogue::widen<Value>(sum(min(w, count - 1), e));
-                    pair[w].element[e] = epilogue::round_by<T>(epilogue, epilogue(value));
+                    values[e] = epilogue(epilogue::widen<Value>(sum(min(w, count - 1), e)));
                 }
+                pair[w] = epilogue::round_by<T>(epilogue, values);
             }
             if constexpr (sizeof(T) == 2) {
                 std::uint32_t words[4];

@@ -209,7 +209,7 @@ class GridSplit : PartSums<Policy> {
     __device__ __forceinline__ void publish(unsigned index, int consumer,
                                             const typename Base::Sums& sums) const {
         constexpr int kThreads = kWarpgroups * kWarpgroup;
-        const int warpgroup = Policy::kPingPong ? 0 : consumer;
+        const int warpgroup = Policy::in_tile(consumer);
         const int thread = thread_in_warpgroup();
         const unsigned slot = slot_of(index);
         float4* const to =
@@ -350,7 +350,7 @@ class ClusterSplit : PartSums<Policy> {
     __device__ __forceinline__ void run(const Epilogue& epilogue, const Work& work, int consumer,
                                         const typename Base::Sums& sums) const {
         const int thread = thread_in_warpgroup();
-        const int warpgroup = Policy::kPingPong ? 0 : consumer;
+        const int warpgroup = Policy::in_tile(consumer);
         const std::uint32_t inbox = shared_.a(0) + thread * kUnitBytes;
         const std::uint32_t arrived = shared_.ready(0, 0);
         const int all = Base::all(), share = all / split_.count, first = work.part * share;

@@ -26,7 +26,7 @@ class StoreWarp {
 
     __device__ void run() {
         WorkList<Policy> list(params_);
-        const int group = Policy::kPingPong ? consumer_ : 0;
+        const int group = Policy::group_of(consumer_);
         for (int i = 0; i < group && list.has_next(); ++i) list.next();
         while (list.has_next()) {
             const unsigned index = list.next();
@@ -85,8 +85,7 @@ class StoreWarp {
         static_assert(Policy::kSubtiles <= 2);
         const bool below = box >= across;
         const int col = work.n + (below ? box - across : box) * box_cols();
-        const int row =
-            work.m + (Policy::kPingPong ? 0 : consumer_ * Policy::kRows) + (below ? kMmaM : 0);
+        const int row = work.m + Policy::first_row(consumer_) + (below ? kMmaM : 0);
         ptx::TensorCoordinates at;
         at.inner = is_transposed() ? row : col;
         at.outer = is_transposed() ? col : row;

@@ -38,6 +38,14 @@ __device__ __forceinline__ void fence_registers(T (&value)[N]) {
     for (int i = 0; i < N; ++i) asm volatile("" : "+r"(value[i])::"memory");
 }
 
+// All groups; the sums can be read then.
+template <class T, int kSubtiles, int N>
+__device__ __forceinline__ void wgmma_await_all(T (&sums)[kSubtiles][N]) {
+    wgmma_wait<0>();
+#pragma unroll
+    for (int s = 0; s < kSubtiles; ++s) fence_registers(sums[s]);
+}
+
 // An operand in shared memory, in rows of 128 bytes with their 16-byte pieces swizzled, as the copy
 // engine writes them; eight rows are 1024 aligned bytes.
 // K-major: rows of k. MN-major, of 16-bit elements only: rows of 64 m (or n), one for each k;
