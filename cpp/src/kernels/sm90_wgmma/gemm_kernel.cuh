@@ -76,22 +76,21 @@ __device__ __forceinline__ epilogue::Rescaled rest_of(const epilogue::Scaled& sc
             scales.overflow == Overflow::saturate};
 }
 
-// Whether consume_ahead() serves: several tiles of a block, which leave in boxes of 16-bit
+// Whether consume_ahead() serves: several tiles of a block, which leave in boxes of narrow
 // elements. It has registers for nothing else.
 __device__ __forceinline__ bool leaves_in_boxes(const Params& params) {
-    const DType dtype = params.args.d.dtype;
-    return params.store == Store::tensor && (dtype == DType::bf16 || dtype == DType::f16) &&
+    return params.store == Store::tensor && begins_ahead_of(params.args.d.dtype) &&
            !params.epilogue.reads_c() && params.split.count == 1 && params.k_blocks > 0 &&
            params.work_count > gridDim.x >> params.cluster_log2;
 }
 
 // consume() of tiles that leave in boxes, with instructions for kWidth columns: the first k-block
 // of the next tile is multiplied while a tile is stored. kScaled: it has scales of blocks of k,
-// none for columns, and no others.
-template <int kWidth, bool kScaled, class Policy, class Store>
-__device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory<Policy> shared,
-                                              int row, Multiplier<Policy>& multiplier,
-                                              Store& store) {
+// none for columns, and no others. D has one of `Elements`.
+template <int kWidth, bool kScaled, class... Elements, class Policy, class Store>
+__device__ __forceinline__ void consume_ahead_as(const Params& params, SharedMemory<Policy> shared,
+                                                 int row, Multiplier<Policy>& multiplier,
+                                                 Store& store) {
     WorkList<Policy> list(params);
     typename Multiplier<Policy>::template Partial<kWidth> partial;
     multiplier.template begin<kWidth>(partial, true);
@@ -114,9 +113,19 @@ __device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory
         } else {
             apply_scales<Policy>(params, work, row, sums, scaled);
         }
-        store.template run_boxes<__half, __nv_bfloat16>(scaled);
+        store.template run_boxes<Elements...>(scaled);
     }
     ptx::wgmma_await_all(partial);
+}
+// Stores of FP8 and others beside each other would spill.
+template <int kWidth, bool kScaled, class Policy, class... Rest>
+__device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory<Policy> shared,
+                                              Rest&&... rest) {
+    if (is_fp8(params.args.d.dtype)) {
+        consume_ahead_as<kWidth, kScaled, device::E4M3, device::E5M2>(params, shared, rest...);
+    } else {
+        consume_ahead_as<kWidth, kScaled, __half, __nv_bfloat16>(params, shared, rest...);
+    }
 }
 
 // `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.

@@ -73,10 +73,12 @@ constexpr int narrower(int width, int block_n, bool by_steps, bool has_block_sca
 constexpr int least_ahead(int block_n, bool has_block_scales) {
     return has_block_scales ? widest(block_n, true) : block_n - kWidthStep;
 }
-// Of which rows: those that promote FP8 in tiles of two consumers.
+// Of which rows: those that promote FP8 in tiles of two consumers. And of which D: for the store of
+// wider elements they have not the registers.
 constexpr bool begins_ahead(bool block_scales, int consumers) {
     return block_scales && consumers == 2;
 }
+constexpr bool begins_ahead_of(DType d) { return d == DType::f16 || d == DType::bf16 || is_fp8(d); }
 
 // The width of the narrowest instructions. Of large tiles with A in registers there are no narrower
 // ones than whole tiles, for their loops would spill.
