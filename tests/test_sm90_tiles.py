@@ -102,7 +102,7 @@ def test_short_tiles(kernel):
 
 def test_tiles_begun_ahead(kernel_of_fp8):
     """Several of a block, whose next one large promoted kernels begin while they store: of one
-    k-block and of many, of each width, of 16-bit results in boxes and of others."""
+    k-block and of many, of each width, of narrow results in boxes and of others."""
     rows, columns, block_k = tile_of(kernel_of_fp8)
     m = 12 * rows - 60
     for width in (columns, columns - 16, columns - 32):
@@ -116,6 +116,9 @@ def test_tiles_begun_ahead(kernel_of_fp8):
             {"out_dtype": "float32"},
         ):
             check(kernel_of_fp8, m, n, 5 * block_k, **how)
+        for out in ("float8_e4m3fn", "float8_e5m2"):
+            for its_n, k in ((n // 16 * 16, 40), (n // 16 * 16, 5 * block_k), (n, 2 * block_k)):
+                check(kernel_of_fp8, m, its_n, k, out_dtype=out, alpha=2.0**-5)
         check(kernel_of_fp8, rows + 9, n // 2, 2 * block_k, batch=(2, 7), out_dtype="bfloat16")
 
 

@@ -1,9 +1,13 @@
 """Special values and BLAS semantics: what is not read, and where NaN and Inf may go."""
 
+import itertools
+
 import numpy as np
 import pytest
-from harness import COL, Layout, bits_of, data, in_halves, round_to, wide
+import tcgemm
+from harness import COL, Layout, bits_of, data, in_halves, round_to, scaled, wide
 
+E4M3, E5M2 = "float8_e4m3fn", "float8_e5m2"
 SHAPES = ((17, 9, 33), (64, 64, 64), (129, 65, 70))
 
 
@@ -153,3 +157,24 @@ def test_s10_negative_zero(lab, mode):
     c = round_to(np.full((5, 6), -0.0), mode.default_output)
     got = wide(lab.check(mode, a[:, :0], b[:0], c, beta=1, expect="exact").out)
     assert not np.signbit(got).any()
+
+
+@pytest.mark.parametrize("n", [7, 96, 2080])
+def test_fp8_neighbours_overflow_each_for_itself(lab, n, monkeypatch):
+    """By every kernel: one instruction rounds two of them."""
+    rng, m = np.random.default_rng(n), 2300 if lab.on_gpu and n > 96 else 70
+    a, b = round_to(np.ones((m, 1)), E4M3), round_to(np.ones((1, n)), E4M3)
+    each = [464.0, 465.0, 3.0, 61439.0, 61440.0, 1e9, np.inf, np.nan]
+    totals = (rng.choice(each, n) * rng.choice([1, -1], n)).astype(np.float32)
+    accepted = 0
+    for _ in lab.force_each(monkeypatch):
+        for out, overflow in itertools.product((E4M3, E5M2), ("saturate", "nan")):
+            how = {"out_dtype": out, "overflow": overflow, "scales": {"scale_b": totals[None]}}
+            try:
+                _, d = scaled.run(lab, a, b, **how)
+            except tcgemm.NoKernelError:
+                break
+            want = wide(scaled.saturated(totals, out, overflow))
+            np.testing.assert_array_equal(wide(d), np.broadcast_to(want, (m, n)))
+            accepted += 1
+    assert accepted
