@@ -156,22 +156,39 @@ class Output {
     // which `count` exist, in the rows row, row + row_step, .. (R of them, below row + rows). C is
     // read for all of them before the first is written: the two may be the same memory, so the
     // compiler keeps their order. Integer accumulators come sign-extended (widen<Value>).
-    // kReadsC: false behind leave_c().
+    // kReadsC: false behind leave_c(). Spelled out: behind device::with_dtype() main loops on CUDA
+    // cores have registers of the same bank more often.
     template <bool kReadsC = true, int R, int N>
     __device__ __forceinline__ void store(std::int64_t row, int row_step, int rows,
                                           std::int64_t col, int count,
                                           const Value (&acc)[R][N]) const {
         if constexpr (std::is_integral_v<Value>) {
             store_as<std::int32_t, kReadsC>(row, row_step, rows, col, count, acc);
+        } else if constexpr (Epilogue::kScaled) {
+            switch (dtype_) {
+                case DType::f16:
+                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::bf16:
+                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f32:
+                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::e4m3:
+                    return store_as<device::E4M3, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::e5m2:
+                    return store_as<device::E5M2, kReadsC>(row, row_step, rows, col, count, acc);
+                default: __trap();  // validation lets no other dtype through
+            }
         } else {
-            const auto store_in = [&](auto zero) {
-                store_as<decltype(zero), kReadsC>(row, row_step, rows, col, count, acc);
-            };
-            if constexpr (Epilogue::kScaled) {
-                device::with_dtype<__half, __nv_bfloat16, float, device::E4M3, device::E5M2>(
-                    dtype_, store_in);
-            } else {
-                device::with_dtype<__half, __nv_bfloat16, float, double>(dtype_, store_in);
+            switch (dtype_) {
+                case DType::f16:
+                    return store_as<__half, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::bf16:
+                    return store_as<__nv_bfloat16, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f32:
+                    return store_as<float, kReadsC>(row, row_step, rows, col, count, acc);
+                case DType::f64:
+                    return store_as<double, kReadsC>(row, row_step, rows, col, count, acc);
+                default: __trap();  // validation lets no other dtype through
             }
         }
     }
@@ -230,21 +247,19 @@ class Output {
             }
 #pragma unroll
             for (int r = 0; r < R; ++r) {
-                Value results[N];
 #pragma unroll
                 for (int i = 0; i < N; ++i) {
                     const Value addend = widen<Value>(value[r].element[i]);
-                    results[i] = result(factor(r, i), acc[r][i], addend);
+                    value[r].element[i] = result<T>(factor(r, i), acc[r][i], addend);
                 }
-                value[r] = round_by<T>(epilogue_, results);
             }
         } else {
 #pragma unroll
             for (int r = 0; r < R; ++r) {
-                Value results[N];
 #pragma unroll
-                for (int i = 0; i < N; ++i) results[i] = result(factor(r, i), acc[r][i]);
-                value[r] = round_by<T>(epilogue_, results);
+                for (int i = 0; i < N; ++i) {
+                    value[r].element[i] = result<T>(factor(r, i), acc[r][i]);
+                }
             }
         }
         const std::int64_t step = row_step * d_row_;
@@ -269,13 +284,14 @@ class Output {
     // Of elements that do not exist none is stored, but their scales must not be read: the strip's
     // first row or column then stands for theirs.
     static __device__ __forceinline__ int place(int i, int end) { return i < end ? i : 0; }
-    // D's value of an element; `factor`: of its row and column, `c`: nothing, or C's.
-    template <class... C>
-    __device__ __forceinline__ Value result(float factor, Value acc, C... c) const {
+    // D's value of an element, rounded; `factor`: of its row and column, `c`: nothing, or C's.
+    template <class T, class... C>
+    __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
         if constexpr (Epilogue::kScaled) {
-            return epilogue_.scaled(acc, factor, c...);
+            const Value value[] = {epilogue_.scaled(acc, factor, c...)};
+            return round_by<T>(epilogue_, value).element[0];
         } else {
-            return epilogue_(acc, c...);
+            return round_to<T>(epilogue_(acc, c...));
         }
     }
     static __device__ int bytes(DType dtype) {

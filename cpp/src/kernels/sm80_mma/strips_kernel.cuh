@@ -242,11 +242,15 @@ __global__ void __launch_bounds__(strip_threads(kTile), strip_blocks_on_sm(kTile
     Strip<Element, kTile> strip;
     const auto store = [&](const Step& here, unsigned its_tile, int rows) {
         if (layout.has_lines) {
-            device::with_dtype<__half, __nv_bfloat16, float>(args.d.dtype, [&](auto zero) {
-                auto* const d = static_cast<decltype(zero)*>(args.d.data) + here.d;
+            const auto store_as = [&](auto* d) {
                 strip.store_lines(epilogue, layout.d, base + strip_place,
-                                  d + row * args.d.row_stride, rows, here.cols);
-            });
+                                  d + here.d + row * args.d.row_stride, rows, here.cols);
+            };
+            switch (args.d.dtype) {
+                case DType::f16: store_as(static_cast<__half*>(args.d.data)); break;
+                case DType::bf16: store_as(static_cast<__nv_bfloat16*>(args.d.data)); break;
+                default: store_as(static_cast<float*>(args.d.data)); break;
+            }
         } else {
             const Place place = place_of(its_tile);
             const epilogue::Output<epilogue::Linear<float>> output(
