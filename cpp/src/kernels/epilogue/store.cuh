@@ -31,11 +31,11 @@ __device__ __forceinline__ T round_to(Value value) {
     }
 }
 
-// Neighbours, also to FP8, of which `epilogue` knows what lies beyond its range.
+// Neighbours, also to FP8, of which `epilogue` knows what lies beyond its range. (A result that is
+// returned would be taken to bytes and put together again.)
 template <class T, class Epilogue, class Value, int N>
-__device__ __forceinline__ Vector<T, N> round_by(const Epilogue& epilogue,
-                                                 const Value (&value)[N]) {
-    Vector<T, N> rounded;
+__device__ __forceinline__ void round_by(const Epilogue& epilogue, const Value (&value)[N],
+                                         Vector<T, N>& rounded) {
     if constexpr (device::kIsFp8<T> && N % 2 == 0) {
 #pragma unroll
         for (int i = 0; i < N; i += 2) {
@@ -49,7 +49,6 @@ __device__ __forceinline__ Vector<T, N> round_by(const Epilogue& epilogue,
 #pragma unroll
         for (int i = 0; i < N; ++i) rounded.element[i] = round_to<T>(value[i]);
     }
-    return rounded;
 }
 
 template <class Value, class T>
@@ -289,7 +288,9 @@ class Output {
     __device__ __forceinline__ T result(float factor, Value acc, C... c) const {
         if constexpr (Epilogue::kScaled) {
             const Value value[] = {epilogue_.scaled(acc, factor, c...)};
-            return round_by<T>(epilogue_, value).element[0];
+            Vector<T, 1> rounded;
+            round_by(epilogue_, value, rounded);
+            return rounded.element[0];
         } else {
             return round_to<T>(epilogue_(acc, c...));
         }

@@ -14,6 +14,8 @@ template <class Policy, class Epilogue, class Sum>
 class TileStore {
     static constexpr int kSubtiles = Policy::kSubtiles;
     using Value = typename Epilogue::Value;
+    // Whether there are registers for a box beside the sums: see fill_ahead().
+    static constexpr bool kPacksAhead = !Policy::kStoresLittle && !Policy::kBeginsAhead;
 
    public:
     using Sums = Sum[kSubtiles][Policy::kSums];
@@ -68,6 +70,22 @@ class TileStore {
         static constexpr int kAcross = divide_up(Policy::kBlockN, kCols);
         static constexpr int kCount = kSubtiles * kAcross;
     };
+    template <class T>
+    __device__ __forceinline__ bool exists(int box) const {
+        return box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.width;
+    }
+    // Of the sums of 64 rows, the box's first. And how many of its 32 bytes of a row belong to the
+    // tile.
+    template <class T>
+    __device__ static constexpr int first_of(int box) {
+        return box % Boxes<T>::kAcross * Boxes<T>::kCols / 2;
+    }
+    template <class T>
+    __device__ static constexpr int steps_of(int box) {
+        constexpr int kSumsOfStep = 16 / sizeof(T);
+        const int steps = divide_up(Policy::kSums - first_of<T>(box), kSumsOfStep);
+        return steps < 4 ? steps : 4;
+    }
     // Sums that are neighbours in D, as T, in a word or half of one.
     template <class T>
     using Neighbours = device::Vector<T, sizeof(T) < 4 ? 2 : 1>;
@@ -81,41 +99,86 @@ class TileStore {
     // filled, and while the next tile is multiplied.
     template <class T, bool kReadsC>
     __device__ __forceinline__ void fill_boxes(const Sums& sums) {
-        constexpr int kCount = Boxes<T>::kCount;
         const Epilogue epilogue = epilogue_;
-        const bool is_transposed = params_.store == Store::transposed;
-        // From sum i on, with as many of C.
-        const auto values = [&](int s, int i, const auto&... c) {
-            Value value[sizeof(Neighbours<T>) / sizeof(T)];
+        // D's of sum i and on, in place of as many of C.
+        const auto values = [&](int s, int i, Neighbours<T>& its) {
+            constexpr int kTogether = sizeof(its) / sizeof(T);
+            Value value[kTogether];
 #pragma unroll
-            for (int e = 0; e < static_cast<int>(std::size(value)); ++e) {
-                value[e] = epilogue(epilogue::widen<Value>(sums[s][i + e]),
-                                    epilogue::widen<Value>(c.element[e])...);
-            }
-            return epilogue::round_by<T>(epilogue, value);
-        };
-        // With C it would be too much code.
-#pragma unroll(kReadsC ? 1 : kCount)
-        for (int box = 0; box < kCount; ++box) {
-            if (box % Boxes<T>::kAcross * Boxes<T>::kCols < params_.width) {
-                const int thread = thread_in_warpgroup();
-                const int its = shared_.staging_of(filled_);
-                const std::uint32_t staging = shared_.staging(this_warpgroup(), its);
-                ptx::wait_for_phase(shared_.ready(this_warpgroup(), its),
-                                    shared_.staging_parity(filled_));
-                Words words;
-                if constexpr (kReadsC && !Policy::kStoresLittle) {
-#pragma unroll
-                    for (int step = 0; step < 4; ++step) {
-                        transfer<T, true>(staging, thread, step, is_transposed, words[step]);
-                    }
+            for (int e = 0; e < kTogether; ++e) {
+                const Value sum = epilogue::widen<Value>(sums[s][i + e]);
+                if constexpr (kReadsC) {
+                    value[e] = epilogue(sum, epilogue::widen<Value>(its.element[e]));
+                } else {
+                    value[e] = epilogue(sum);
                 }
-                fill<T, kReadsC>(staging, thread, box, is_transposed, values, words);
-                ptx::fence_async_proxy();
-                ptx::arrive(shared_.filled(this_warpgroup(), its));
-                ++filled_;
+            }
+            epilogue::round_by(epilogue, value, its);
+        };
+        if constexpr (kReadsC || !kPacksAhead) {
+            fill_one_by_one<T, kReadsC>(values);
+        } else {
+            fill_ahead<T>(values);
+        }
+    }
+
+    template <class T, bool kReadsC, class Values>
+    __device__ __forceinline__ void fill_one_by_one(const Values& values) {
+        const bool is_transposed = params_.store == Store::transposed;
+        // With C it would be too much code.
+#pragma unroll(kReadsC ? 1 : Boxes<T>::kCount)
+        for (int box = 0; box < Boxes<T>::kCount; ++box) {
+            if (!exists<T>(box)) continue;
+            const int thread = thread_in_warpgroup();
+            const std::uint32_t staging = await_staging(this_warpgroup());
+            Words words;
+            if constexpr (kReadsC && !Policy::kStoresLittle) {
+#pragma unroll
+                for (int step = 0; step < 4; ++step) {
+                    transfer<T, true>(staging, thread, step, is_transposed, words[step]);
+                }
+            }
+            fill<T, kReadsC>(staging, thread, box, is_transposed, values, words);
+            hand_over(this_warpgroup());
+        }
+    }
+
+    // The fence in front of hand_over() waits for what the threads have written: meanwhile the next
+    // box is packed. Takes registers, also for the thread's place, which is worked out once.
+    template <class T, class Values>
+    __device__ __forceinline__ void fill_ahead(const Values& values) {
+        const bool is_transposed = params_.store == Store::transposed;
+        const int thread = thread_in_warpgroup(), warpgroup = this_warpgroup();
+        Words words;
+        fill<T, false>(await_staging(warpgroup), thread, 0, is_transposed, values, words);
+#pragma unroll
+        for (int box = 1; box < Boxes<T>::kCount; ++box) {
+            if (!exists<T>(box)) continue;
+#pragma unroll
+            for (int step = 0; step < steps_of<T>(box); ++step) {
+                pack<T, false>(box, step, values, words[step]);
+            }
+            hand_over(warpgroup);
+            const std::uint32_t staging = await_staging(warpgroup);
+#pragma unroll
+            for (int step = 0; step < steps_of<T>(box); ++step) {
+                transfer<T, false>(staging, thread, step, is_transposed, words[step]);
             }
         }
+        hand_over(warpgroup);
+    }
+
+    // Of the warpgroup, for the next box, as soon as nobody reads it.
+    __device__ __forceinline__ std::uint32_t await_staging(int warpgroup) const {
+        const int its = shared_.staging_of(filled_);
+        ptx::wait_for_phase(shared_.ready(warpgroup, its), shared_.staging_parity(filled_));
+        return shared_.staging(warpgroup, its);
+    }
+    // To the store warp, filled.
+    __device__ __forceinline__ void hand_over(int warpgroup) {
+        ptx::fence_async_proxy();
+        ptx::arrive(shared_.filled(warpgroup, shared_.staging_of(filled_)));
+        ++filled_;
     }
 
     __device__ __forceinline__ void store_rows(const Work& work, Sums& sums) const {
@@ -132,7 +195,7 @@ class TileStore {
         constexpr int kAcross = Boxes<float>::kAcross, kCols = Boxes<float>::kCols;
         const GemmArgs& args = params_.args;
         const epilogue::Output<Epilogue> output(epilogue_, args, work.batch_index);
-        const auto values = [&](int s, int i) { return Neighbours<Sum>{sums[s][i]}; };
+        const auto values = [&](int s, int i, auto& its) { its = {sums[s][i]}; };
         const std::uint32_t staging = shared_.staging(this_warpgroup(), 0);
         const int thread = thread_in_warpgroup();
 #pragma unroll 1
@@ -182,36 +245,35 @@ class TileStore {
 #pragma unroll
         for (int i = 0; i < Boxes<T>::kCount; ++i) {
             if (i != box) continue;
-            const int s = i / Boxes<T>::kAcross;
-            const int first = i % Boxes<T>::kAcross * Boxes<T>::kCols / 2;
 #pragma unroll
-            for (int step = 0; step < 4; ++step) {
-                if (first + step * 16 / sizeof(T) >= Policy::kSums) break;
+            for (int step = 0; step < steps_of<T>(i); ++step) {
                 if constexpr (kReadsC && Policy::kStoresLittle) {
                     transfer<T, true>(staging, thread, step, is_transposed, words[step]);
                 }
-#pragma unroll
-                for (int w = 0; w < 4; ++w) {
-                    constexpr int kTogether = sizeof(Neighbours<T>) / sizeof(T);
-                    constexpr int kParts = 4 / sizeof(Neighbours<T>);
-                    alignas(4) Neighbours<T> part[kParts];
-                    auto& word = reinterpret_cast<std::uint32_t&>(part);
-                    if constexpr (kReadsC) word = words[step][w];
-#pragma unroll
-                    for (int i = 0; i < kParts; ++i) {
-                        // Steps of 32 columns may end behind a tile's; nobody stores those.
-                        const int sum = min(first + ((step * 4 + w) * kParts + i) * kTogether,
-                                            Policy::kSums - kTogether);
-                        if constexpr (kReadsC) {
-                            part[i] = values(s, sum, part[i]);
-                        } else {
-                            part[i] = values(s, sum);
-                        }
-                    }
-                    words[step][w] = word;
-                }
+                pack<T, kReadsC>(i, step, values, words[step]);
                 transfer<T, false>(staging, thread, step, is_transposed, words[step]);
             }
+        }
+    }
+
+    // The same into the words of a step.
+    template <class T, bool kReadsC, class Values>
+    __device__ __forceinline__ static void pack(int box, int step, const Values& values,
+                                                std::uint32_t (&words)[4]) {
+        constexpr int kTogether = sizeof(Neighbours<T>) / sizeof(T);
+        constexpr int kParts = 4 / sizeof(Neighbours<T>);
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+            alignas(4) Neighbours<T> part[kParts];
+            auto& word = reinterpret_cast<std::uint32_t&>(part);
+            if constexpr (kReadsC) word = words[w];
+#pragma unroll
+            for (int i = 0; i < kParts; ++i) {
+                // Steps of 32 columns may end behind a tile's; nobody stores those.
+                const int sum = first_of<T>(box) + ((step * 4 + w) * kParts + i) * kTogether;
+                values(box / Boxes<T>::kAcross, min(sum, Policy::kSums - kTogether), part[i]);
+            }
+            words[w] = word;
         }
     }
 

@@ -133,7 +133,7 @@ class RowStore {
                 for (int e = 0; e < 2; ++e) {
                     values[e] = epilogue(epilogue::widen<Value>(sum(min(w, count - 1), e)));
                 }
-                pair[w] = epilogue::round_by<T>(epilogue, values);
+                epilogue::round_by(epilogue, values, pair[w]);
             }
             if constexpr (sizeof(T) == 2) {
                 std::uint32_t words[4];
