@@ -98,6 +98,7 @@ Ring ring_of(const RowInfo& row, const ProductSize& size, const Majors& majors,
     const bool adds = row.more_stagings && schedule.split_k == 1 && has_next && pays;
     if (adds) ring.stagings *= 2;
     ring.stages = stages(adds ? further : 0);
+    ring.by_stages = device::FastDivisor(ring.stages);
     ring.first_staging = all_bytes(ring.stages, ring.stage_bytes, scales);
     ring.bytes = ring.first_staging + (adds ? further : 0);
     return ring;

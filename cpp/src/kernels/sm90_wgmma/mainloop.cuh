@@ -70,7 +70,7 @@ class Multiplier {
         } else if constexpr (kHalf) {
             Register packed[kSubtiles][Mma::kRegisters];
             clear(packed);
-            multiply(blocks, packed);
+            if (blocks > 0) multiply(blocks, packed);
 #pragma unroll
             for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
@@ -82,7 +82,9 @@ class Multiplier {
             }
         } else {
             clear(sums);
-            multiply(blocks, sums);
+            // Or the compiler would have each wgmma wait for the one before.
+            if (Policy::kScales) ptx::fence_registers(sums);
+            if (blocks > 0) multiply(blocks, sums);
         }
     }
 
@@ -93,7 +95,7 @@ class Multiplier {
     using Partial = Register[kSubtiles][MmaOf<kWidth>::kRegisters];
     template <int kWidth>
     __device__ __forceinline__ void begin(Partial<kWidth>& partial, bool exists) {
-        begin_block<MmaOf<kWidth>, true>(next_tiles(), partial, false, exists);
+        begin_stage<MmaOf<kWidth>, true>(next_tiles(), partial, false, exists);
     }
     template <int kWidth, class... Scales>
     __device__ __forceinline__ void finish(int blocks, Partial<kWidth>& partial, Sums& sums,
@@ -103,7 +105,7 @@ class Multiplier {
         at_.advance(shared_);
         (scales.load(stage), ...);
         (scales.combine(), ...);
-        end_block(stage, partial, sums, scales...);
+        end_stage(stage, partial, sums, scales...);
         if (blocks > 1) multiply_and_add<MmaOf<kWidth>, true>(blocks - 1, sums, scales...);
     }
 
@@ -122,7 +124,7 @@ class Multiplier {
         }
     }
 
-    // acc = A B; left alone where there are no blocks. As wide as the tile's columns need.
+    // acc = A B, of one block at least. As wide as the tile's columns need.
     template <int kWidth = Policy::kBlockN>
     __device__ __forceinline__ void multiply(int blocks,
                                              Register (&acc)[kSubtiles][Mma::kRegisters]) {
@@ -130,19 +132,18 @@ class Multiplier {
             constexpr int kNarrower = Policy::narrower(kWidth);
             if (width_ <= kNarrower) return multiply<kNarrower>(blocks, acc);
         }
-        if (blocks > 0) {
-            if constexpr (Policy::kAInRegisters) {
-                turns_.wait();
-                multiply_fragments<MmaOf<kWidth>>(
-                    shared_, at_, b_, blocks, acc, [&] { turns_.pass(); },
-                    [&](int stage) { release_read(stage); });
-            } else {
-                multiply_stages<MmaOf<kWidth>>(blocks, acc);
-            }
+        if constexpr (Policy::kAInRegisters) {
+            turns_.wait();
+            multiply_fragments<MmaOf<kWidth>>(
+                shared_, at_, b_, blocks, acc, [&] { turns_.pass(); },
+                [&](int stage) { release_read(stage); });
+        } else {
+            multiply_stages<MmaOf<kWidth>>(blocks, acc);
         }
     }
 
-    // sums += A B, likewise, in partial sums of 128 k. `scales`: what those are multiplied by.
+    // sums += A B in partial sums of 128 k, left alone where there are no blocks. `scales`: what
+    // those are multiplied by.
     template <int kWidth, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         constexpr bool kScaled = sizeof...(Scales) > 0;
@@ -168,16 +169,16 @@ class Multiplier {
     __device__ __forceinline__ void multiply_and_add(int blocks, Sums& sums, Scales&... scales) {
         Register partial[kSubtiles][MmaOfWidth::kRegisters];
         clear(partial);
-        begin_block<MmaOfWidth, kInTurns>(next_tiles(), partial);
+        begin_stage<MmaOfWidth, kInTurns>(next_tiles(), partial);
         (scales.load(at_.stage), ...);
         while (true) {
             const int stage = at_.stage;
             at_.advance(shared_);
             const Tiles next = next_tiles();
             (scales.combine(), ...);
-            end_block(stage, partial, sums, scales...);
+            end_stage(stage, partial, sums, scales...);
             if (--blocks == 0) break;
-            begin_block<MmaOfWidth, kInTurns>(next, partial);
+            begin_stage<MmaOfWidth, kInTurns>(next, partial);
             (scales.load(at_.stage), ...);
         }
         // Without an instruction of its own here, the sums of columns that the instructions do not
@@ -196,7 +197,7 @@ class Multiplier {
         clear(second);
         RingPosition older = at_;
         const auto begin = [&](const Tiles& tiles, auto& its, bool accumulate) {
-            begin_block<MmaOfWidth>(tiles, its, accumulate);
+            begin_stage<MmaOfWidth>(tiles, its, accumulate);
             at_.advance(shared_);
         };
         const auto end = [&](auto& its, bool promotes) {
@@ -230,20 +231,24 @@ class Multiplier {
 
     // Sets the tensor cores to work on the next stage, if there is one.
     template <class MmaOfWidth, bool kInTurns = false, int kSize>
-    __device__ __forceinline__ void begin_block(const Tiles& tiles,
-                                                Register (&partial)[kSubtiles][kSize],
+    __device__ __forceinline__ void begin_stage(const Tiles& tiles,
+                                                Register (&acc)[kSubtiles][kSize],
                                                 bool accumulate = false, bool exists = true) {
         if (kInTurns) turns_.wait();
         if (exists) ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
         ptx::wgmma_fence();
-        multiply_block<MmaOfWidth, 0, kSteps>(tiles, 0, 0, accumulate, partial);
+#pragma unroll
+        for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
+            multiply_block<MmaOfWidth, 0, kSteps>(tiles, block, block, accumulate || block > 0,
+                                                  acc);
+        }
         ptx::wgmma_commit();
         if (kInTurns) turns_.pass();
     }
 
     // The sums of `stage`, on which they work, to those of the tile.
     template <int kSize, class... Scales>
-    __device__ __forceinline__ void end_block(int stage, Register (&partial)[kSubtiles][kSize],
+    __device__ __forceinline__ void end_stage(int stage, Register (&partial)[kSubtiles][kSize],
                                               Sums& sums, Scales&... scales) {
         if constexpr (sizeof...(Scales) > 0) {
             ptx::wgmma_await_all(partial);
@@ -258,28 +263,35 @@ class Multiplier {
         }
     }
 
-    // A stage's wgmma are at work while those of the next are issued; then it is released.
+    // A stage's wgmma are at work while those of the next are issued; then it is released. The loop
+    // begins behind an issue, as above. But for the smallest tiles, which have a few stages only:
+    // code in front of it, which runs once, comes late.
     template <class MmaOfWidth, int kSize>
     __device__ __forceinline__ void multiply_stages(int blocks, Register (&acc)[kSubtiles][kSize]) {
-        turns_.wait();
-        int previous = at_.stage;
-        for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
-            const Tiles tiles = wait_for_stage();
-            ptx::wgmma_fence();
-#pragma unroll
-            for (int block = 0; block < Policy::kBlocksPerStage; ++block) {
-                multiply_block<MmaOfWidth, 0, kSteps>(tiles, block, block, done > 0 || block > 0,
-                                                      acc);
-            }
-            ptx::wgmma_commit();
-            ptx::wgmma_wait<1>();
-            if (done > 0) release(previous);
-            previous = at_.stage;
+        int newer = -1, older = -1;  // at work
+        const auto begin = [&](const Tiles& tiles, bool accumulate) {
+            begin_stage<MmaOfWidth>(tiles, acc, accumulate);
+            newer = at_.stage;
             at_.advance(shared_);
+        };
+        turns_.wait();
+        bool has_begun = Policy::kBlockN > 64;
+        if (has_begun) begin(next_tiles(), Policy::kScales);
+        while (true) {
+            const Tiles tiles = next_tiles();
+            if (has_begun) {
+                const bool is_last = (blocks -= Policy::kBlocksPerStage) <= 0;
+                if (is_last) turns_.pass();
+                ptx::wgmma_wait<1>();
+                if (older >= 0) release(older);
+                older = newer;
+                if (is_last) break;
+            }
+            begin(tiles, has_begun);
+            has_begun = true;
         }
-        turns_.pass();
         ptx::wgmma_await_all(acc);
-        release(previous);
+        release(older);
     }
 
     // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
@@ -294,7 +306,8 @@ class Multiplier {
         clear(second);
         clear(sums);
         for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
-            const Tiles tiles = wait_for_stage();
+            const Tiles tiles = next_tiles<false>();  // shuffles in front of the wait do not pay
+            ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
             turns_.wait();
             ptx::wgmma_fence();
             multiply_block<Mma, 0, kHalfBlock>(tiles, kHigh, kHigh, false, first);
@@ -343,12 +356,6 @@ class Multiplier {
         const int stage = at_.stage * shared_.stage_bytes();
         const Tiles tiles = {a_.further(stage), b_.further(stage)};
         return kUniform ? Tiles{tiles.a.uniform(), tiles.b.uniform()} : tiles;
-    }
-    // Where consumers take turns within a tile, shuffles in front of the wait do not pay.
-    __device__ __forceinline__ Tiles wait_for_stage() const {
-        const Tiles tiles = next_tiles<!Policy::kHalves>();
-        ptx::wait_for_phase(shared_.full(at_.stage), at_.parity);
-        return tiles;
     }
 
     // Steps kFirst to kEnd of k-block `a` of A's stage by k-block `b` of B's.

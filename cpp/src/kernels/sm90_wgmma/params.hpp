@@ -36,6 +36,7 @@ struct BoxPlan {
 // fits the ring to the product instructions read beyond, what belongs to no row or column of D.
 struct Ring {
     int stages = 0;
+    device::FastDivisor by_stages;
     int bytes_a = 0, bytes_b = 0;  // of a k-block
     int stage_bytes = 0;
     int stagings = 0;       // of a consumer

@@ -19,6 +19,7 @@ namespace ptx = device::ptx;
 __device__ __forceinline__ int this_thread() {
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    __builtin_assume(thread >= 0);
     return thread;
 }
 __device__ __forceinline__ int thread_in_warpgroup() { return this_thread() % kWarpgroup; }
@@ -126,7 +127,7 @@ struct RingPosition {
     }
     template <class Policy>
     __device__ __forceinline__ void skip(int stages, const SharedMemory<Policy>& shared) {
-        const int turns = (stage + stages) / shared.stages();
+        const int turns = static_cast<int>(shared.ring.by_stages.divide(stage + stages));
         stage += stages - turns * shared.stages();
         parity ^= turns & 1;
     }

@@ -38,12 +38,17 @@ __device__ __forceinline__ void fence_registers(T (&value)[N]) {
     for (int i = 0; i < N; ++i) asm volatile("" : "+r"(value[i])::"memory");
 }
 
+template <class T, int kSubtiles, int N>
+__device__ __forceinline__ void fence_registers(T (&sums)[kSubtiles][N]) {
+#pragma unroll
+    for (int s = 0; s < kSubtiles; ++s) fence_registers(sums[s]);
+}
+
 // All groups; the sums can be read then.
 template <class T, int kSubtiles, int N>
 __device__ __forceinline__ void wgmma_await_all(T (&sums)[kSubtiles][N]) {
     wgmma_wait<0>();
-#pragma unroll
-    for (int s = 0; s < kSubtiles; ++s) fence_registers(sums[s]);
+    fence_registers(sums);
 }
 
 // An operand in shared memory, in rows of 128 bytes with their 16-byte pieces swizzled, as the copy
