@@ -82,8 +82,7 @@ class Multiplier {
             }
         } else {
             clear(sums);
-            // Or the compiler would have each wgmma wait for the one before.
-            if (Policy::kScales) ptx::fence_registers(sums);
+            if (Policy::kScales) ptx::fence_registers(sums);  // or each wgmma waits for the last
             if (blocks > 0) multiply(blocks, sums);
         }
     }
@@ -263,37 +262,39 @@ class Multiplier {
         }
     }
 
-    // A stage's wgmma are at work while those of the next are issued; then it is released. The loop
-    // begins behind an issue, as above. But for the smallest tiles, which have a few stages only:
-    // code in front of it, which runs once, comes late.
+    // A stage's wgmma are at work while those of the next are issued; then it is released. Begins
+    // as above, but for the smallest tiles: they have few stages, and code that runs once is late.
     template <class MmaOfWidth, int kSize>
     __device__ __forceinline__ void multiply_stages(int blocks, Register (&acc)[kSubtiles][kSize]) {
-        int newer = -1, older = -1;  // at work
-        const auto begin = [&](const Tiles& tiles, bool accumulate) {
-            begin_stage<MmaOfWidth>(tiles, acc, accumulate);
-            newer = at_.stage;
-            at_.advance(shared_);
-        };
         turns_.wait();
-        bool has_begun = Policy::kBlockN > 64;
-        if (has_begun) begin(next_tiles(), Policy::kScales);
-        while (true) {
-            const Tiles tiles = next_tiles();
-            if (has_begun) {
+        int older = -1;
+        if constexpr (Policy::kBlockN <= 64) {
+            for (int done = 0; done < blocks; done += Policy::kBlocksPerStage) {
+                begin_stage<MmaOfWidth>(next_tiles(), acc, done > 0);
+                ptx::wgmma_wait<1>();
+                if (done > 0) release(older);
+                older = at_.stage;
+                at_.advance(shared_);
+            }
+            turns_.pass();
+        } else {
+            begin_stage<MmaOfWidth>(next_tiles(), acc, Policy::kScales);
+            while (true) {
                 const bool is_last = (blocks -= Policy::kBlocksPerStage) <= 0;
                 if (is_last) turns_.pass();
+                const int newer = at_.stage;
+                at_.advance(shared_);
+                const Tiles tiles = next_tiles();
                 ptx::wgmma_wait<1>();
                 if (older >= 0) release(older);
                 older = newer;
                 if (is_last) break;
+                begin_stage<MmaOfWidth>(tiles, acc, true);
             }
-            begin(tiles, has_begun);
-            has_begun = true;
         }
         ptx::wgmma_await_all(acc);
         release(older);
     }
-
     // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
     // tensor cores cut off a sum grows with its length, then both with the low ones. While the
     // first is promoted they work on the others, and at the end of a stage on the other consumer's:
