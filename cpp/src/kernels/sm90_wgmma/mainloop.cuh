@@ -141,8 +141,7 @@ class Multiplier {
         }
     }
 
-    // sums += A B in partial sums of 128 k, left alone where there are no blocks. `scales`: what
-    // those are multiplied by.
+    // sums += A B, if there are blocks, in partial sums of 128 k, each multiplied by `scales`.
     template <int kWidth, class... Scales>
     __device__ __forceinline__ void multiply_promoted(int blocks, Sums& sums, Scales&... scales) {
         constexpr bool kScaled = sizeof...(Scales) > 0;
@@ -295,6 +294,7 @@ class Multiplier {
         ptx::wgmma_await_all(acc);
         release(older);
     }
+
     // sums = A B out of stages of both halves: high by high in two sums of 32 k, for what the
     // tensor cores cut off a sum grows with its length, then both with the low ones. While the
     // first is promoted they work on the others, and at the end of a stage on the other consumer's:
