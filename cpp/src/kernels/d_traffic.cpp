@@ -44,10 +44,7 @@ bool walks_along_rows(const GemmArgs& args) {
     const auto bytes = [](std::int64_t rows, std::int64_t columns, DType dtype) {
         return static_cast<double>(rows) * static_cast<double>(columns) * size_of(dtype);
     };
-    const bool amid_sectors = args.d.row_stride * size_of(args.d.dtype) % kSectorBytes != 0 ||
-                              reinterpret_cast<std::uintptr_t>(args.d.data) % kSectorBytes != 0;
-    return args.d.col_stride == 1 && amid_sectors &&
-           bytes(args.k, args.n, args.b.dtype) <= kStays &&
+    return args.d.col_stride == 1 && bytes(args.k, args.n, args.b.dtype) <= kStays &&
            bytes(args.m, args.n, args.d.dtype) * static_cast<double>(args.batch.count) >= kLarge;
 }
 

@@ -15,9 +15,10 @@ namespace tcgemm {
 double stored_bytes(const ValidProblem& problem, std::int64_t rows, std::int64_t columns,
                     const DeviceProperties& device);
 
-// Whether tiles are stored along the rows of D, one row of tiles after the other: where those begin
-// amid sectors, so that what a block leaves of one is completed by its neighbour at about the same
-// time. Not where L2 holds all of D anyway, or each row of tiles would read B from memory again.
+// Whether tiles are stored along the rows of D, one row of tiles after the other: memory takes long
+// rows sooner than pieces of many. Where rows begin amid sectors, what a block leaves of one is
+// completed by its neighbour at about the same time. Not where L2 holds all of D anyway, or each
+// row of tiles would read B from memory again.
 bool walks_along_rows(const GemmArgs& args);
 
 }  // namespace tcgemm
