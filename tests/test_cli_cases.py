@@ -37,6 +37,8 @@ FORMS = [
 SCALED = [
     Case(20, 200, 300, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="blocks"),
     Case(20, 200, 300, "float8_e5m2", out_dtype="float32", scales="columns"),
+    Case(200, 20, 300, "float8_e5m2", out_dtype="float32", scales="rows"),
+    Case(200, 20, 300, "float8_e4m3fn", "nt", out_dtype="bfloat16", scales="matrices"),
 ]
 
 

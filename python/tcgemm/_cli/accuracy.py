@@ -100,7 +100,7 @@ class Reference:
             b = b[self._products]
         computed = backend.rounded(a, mode.compute_dtype)
         scale_b: Any = None
-        if scales:  # of blocks; float8 operands, which are not rounded
+        if scales:  # float8 operands, which are not rounded
             scale_a = _each(backend, scales["scale_a"], m, k)
             scale_b = _each(backend, scales["scale_b"], k, columns)
             computed = computed * self._sampled(scale_a)
@@ -175,12 +175,14 @@ def _out_of_range(mode: Mode, result: Any, reference: Any, absolute: Any) -> Ite
 
 
 def _each(backend: Backend, scales: Any, rows: int, columns: int) -> Any:
-    """Scales of blocks for each of so many rows and columns, in FP64."""
+    """Scales for each of so many rows and columns, in FP64: of all of them, of each or of 128."""
+    given = backend.float64(scales)
+    given = given.reshape(given.shape if given.ndim == 2 else (1, 1))
     of_rows, of_columns = (
-        [place // (1 if extent == count else 128) for place in range(extent)]
-        for extent, count in zip((rows, columns), scales.shape, strict=True)
+        [0 if count == 1 else place // (1 if extent == count else 128) for place in range(extent)]
+        for extent, count in zip((rows, columns), given.shape, strict=True)
     )
-    each = backend.taken(backend.float64(scales), of_rows)
+    each = backend.taken(given, of_rows)
     return backend.taken(each, (slice(None), of_columns))
 
 

@@ -41,8 +41,9 @@ class Case:
     broadcast: str = ""  # "a" or "b": the operand that the whole batch shares
     padding: int = 0  # elements between the rows (columns) of every operand
     offset: int = 0  # elements from an aligned address to the first of every operand
-    # FP8 scales for 128 k of each row of A, and of B for 128 k of each column or of 128 columns.
-    scales: str = ""  # "columns" or "blocks"
+    # FP8 scales: one for each matrix, for each row of A and column of B, or for 128 k of each row
+    # of A, and of B for 128 k of each column or of 128 columns.
+    scales: str = ""  # "matrices", "rows", "columns" or "blocks"
     beta: float = 0.0
     in_place: bool = False  # C is D
     family: str | None = None  # forced, else the library's choice
@@ -280,7 +281,7 @@ def _check(case: Case) -> None:
         "out_dtype": (None, *ITEM_BYTES),
         "precision": (None, *PRECISION_DTYPE),
         "broadcast": ("", "a", "b"),
-        "scales": ("", "columns", "blocks"),
+        "scales": ("", "matrices", "rows", "columns", "blocks"),
     }
     for field, values in allowed.items():
         value = getattr(case, field)

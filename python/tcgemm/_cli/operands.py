@@ -102,7 +102,7 @@ class Operands:
 
 
 def _scales(backend: Backend, case: Case) -> dict[str, Any]:
-    """Of blocks of 128 k, from 0.5 to 1.5, in the order that cuBLAS asks for."""
+    """From 0.5 to 1.5, those of blocks of 128 k in the order that cuBLAS asks for."""
     if not case.scales:
         return {}
     numbers = np.random.default_rng(case.m + case.n)
@@ -111,6 +111,10 @@ def _scales(backend: Backend, case: Case) -> dict[str, Any]:
     def uniform(*shape: int) -> Any:
         return backend.array(numbers.uniform(0.5, 1.5, shape), "float32")
 
+    if case.scales == "matrices":
+        return {"scale_a": uniform(1), "scale_b": uniform(1)}
+    if case.scales == "rows":
+        return {"scale_a": uniform(case.m, 1), "scale_b": uniform(1, case.n)}
     of_b = uniform(blocks_k, case.n) if case.scales == "columns" else uniform(blocks_n, blocks_k).T
     return {"scale_a": uniform(blocks_k, case.m).T, "scale_b": of_b}
 

@@ -121,7 +121,7 @@ def multiply(backend: Backend, case: Case, a: Any, b: Any, d: Any) -> Peer | Non
     peer = next((peer for peer in _of_framework(backend, case) if peer.fair), None)
     if peer is None:
         return None
-    given: Any = SimpleNamespace(case=case, sets=[OperandSet(a, b, None, d)])
+    given: Any = SimpleNamespace(case=case, sets=[OperandSet(a, b, None, d)], scales={})
     try:
         peer.prepare(given).kernels[0]()
     except REFUSALS:
@@ -159,20 +159,25 @@ def _torch_fp8(torch: Any, case: Case) -> list[Peer]:
     """What torch._scaled_mm takes: A in rows, B in columns, both multiples of 16."""
     if case.n % 16 or case.k % 16 or case.batch > 1 or case.beta or case.padding or case.offset:
         return []
-    if case.scales:
+    if case.scales in ("blocks", "columns"):
         return _torch_scaled(torch, case)
+    if case.scales == "rows" and case.layout != "nt":
+        return []
     one = torch.ones((), device="cuda")
     out_dtype = getattr(torch, case.mode.result_dtype)
 
-    def product(a: Any, b: Any, c: Any, d: Any) -> Any:
-        a, b = a.contiguous(), b.mT.contiguous().mT  # copies of other layouts
-        return torch._scaled_mm(
-            a, b, scale_a=one, scale_b=one, out_dtype=out_dtype, use_fast_accum=True, out=d
-        )
+    def prepare(operands: Operands) -> Prepared:
+        scales = operands.scales or {"scale_a": one, "scale_b": one}
+
+        def product(a: Any, b: Any, c: Any, d: Any) -> Any:
+            a, b = a.contiguous(), b.mT.contiguous().mT  # copies of other layouts
+            return torch._scaled_mm(a, b, **scales, out_dtype=out_dtype, use_fast_accum=True, out=d)
+
+        return _framework(product)(operands)
 
     promise = replace(case, accumulate=_of_peers(case), determinism=None)
     how = "torch._scaled_mm of A in rows and B in columns, use_fast_accum"
-    return [Peer("cublas", how, promise, _framework(product))]
+    return [Peer("cublas", how, promise, prepare)]
 
 
 def _torch_scaled(torch: Any, case: Case) -> list[Peer]:
