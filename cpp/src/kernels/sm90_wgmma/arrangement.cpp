@@ -84,11 +84,11 @@ Ring ring_of(const RowInfo& row, const ProductSize& size, const Majors& majors,
     const int scales = size.has_block_scales || (row.block_scales && !row.fits_ring)
                            ? scale_bytes(row.tile.block_m, row.tile.block_n)
                            : 0;
-    const int all_for_stages = ring_bytes(row.consumers, on_sm);
+    const int all_for_stages = ring_bytes(row.consumers, row.stagings(), on_sm);
     const auto stages = [&](int further) {
         return std::min((all_for_stages - further) / (ring.stage_bytes + scales), kMaxStages);
     };
-    ring.stagings = stagings(row.consumers);
+    ring.stagings = row.stagings();
     // As many again, in place of a stage or two, where blocks go through several tiles: in
     // ping-pong, and where the stages that are left hold all k-blocks of a tile. Other tiles that
     // both consumers share miss a stage more.

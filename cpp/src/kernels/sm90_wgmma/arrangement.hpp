@@ -31,6 +31,7 @@ struct RowInfo {
 
     constexpr int element_bytes() const { return kRowBytes / tile.block_k; }
     constexpr bool any_major() const { return element_bytes() == 2 && !halves; }
+    constexpr int stagings() const { return sm90_wgmma::stagings(block_scales, consumers); }
     constexpr int warpgroups_per_tile() const { return ping_pong ? 1 : consumers; }
     // Of the operands as they come to the kernel.
     std::int64_t k(std::int64_t of_problem) const {

@@ -107,11 +107,13 @@ RowInfo timed_row(const RowProduct& product, int columns, bool from_registers, d
 bool is_begun_ahead(const Launch& launch) {
     const auto& [row, problem, device, forms] = launch.product;
     const bool has_block_scales = problem.has_block_scales();
+    const bool of_lines =
+        problem->scale_a.kind == ScaleKind::vector || problem->scale_b.kind == ScaleKind::vector;
     const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
     return begins_ahead(row.block_scales, row.consumers) && begins_ahead_of(problem->d.dtype) &&
            launch.store == Store::tensor && launch.schedule.split_k == 1 &&
            launch.row.tile.block_n >= least_ahead(row.tile.block_n, has_block_scales) &&
-           !of_columns;
+           !of_columns && !of_lines;
 }
 
 Launch launch_of(const RowProduct& product, const Schedule& schedule) {
@@ -126,7 +128,7 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     const bool along_m = from_registers || m_is_contiguous(row, problem, schedule);
     const Majors majors = {along_m ? Major::mn : Major::k, along_n ? Major::mn : Major::k};
     launch.ring = ring_of(row, product.size(), majors, schedule, arrangement);
-    launch.has_more_stagings = launch.ring.stagings > stagings(row.consumers);
+    launch.has_more_stagings = launch.ring.stagings > row.stagings();
     launch.store = store_of(stored_matrix(problem->d, problem->batch_rank), nullptr, problem->m,
                             problem->n, arrangement.n_step, schedule.transposed);
 
@@ -142,8 +144,8 @@ Launch launch_of(const RowProduct& product, const Schedule& schedule) {
     launch.row = timed_row(product, launch.columns, from_registers, launch.rows_of_d);
     const std::int64_t boxes = divide_up(launch.columns * size_of(problem->d.dtype), kRowBytes) *
                                (row.tile.block_m / row.warpgroups_per_tile() / kMmaM);
-    launch.is_short = launch.has_more_stagings && !row.ping_pong &&
-                      boxes > stagings(row.consumers) && boxes <= launch.ring.stagings;
+    launch.is_short = launch.has_more_stagings && !row.ping_pong && boxes > row.stagings() &&
+                      boxes <= launch.ring.stagings;
     if (launch.is_short) launch.row.tile_us *= kShortTile;
     if (is_begun_ahead(launch)) launch.row.tile_us *= kAheadTile;
     launch.elements = static_cast<double>(row.tile.block_m) * launch.row.tile.block_n;
@@ -316,7 +318,7 @@ double spread_us(double bytes, double blocks, const DeviceProperties& device) {
 std::int64_t stored_columns(const Launch& launch) {
     return std::min<std::int64_t>(
         launch.arrangement.n_step,
-        most_row_bytes(launch.row.consumers) / size_of(launch.product.problem->d.dtype));
+        most_row_bytes(launch.row.stagings()) / size_of(launch.product.problem->d.dtype));
 }
 
 // What memory moves. Several columns (rows) of tiles read A (B): what does not fit into L2 may come

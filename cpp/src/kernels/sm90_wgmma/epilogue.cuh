@@ -38,12 +38,17 @@ class TileStore {
             fill_boxes_as<false>(sums);
         }
     }
-    // The same where leaves_in_boxes(), of a D of one of `Elements`.
-    template <class... Elements>
-    __device__ __forceinline__ void run_boxes(const Sums& sums) {
+    // Values of D, where leaves_in_boxes(), of tiles for which instructions of kWidth columns, and
+    // no narrower ones, serve.
+    template <int kWidth>
+    __device__ __forceinline__ void run_rounded(const Sums& sums) {
         __builtin_assume(params_.store == Store::tensor);  // or addresses for both would spill
-        device::with_dtype<Elements...>(
-            params_.args.d.dtype, [&](auto zero) { fill_boxes<decltype(zero), false>(sums); });
+        using device::E4M3, device::E5M2;
+        device::with_dtype<__half, __nv_bfloat16, E4M3, E5M2>(params_.args.d.dtype, [&](auto zero) {
+            using T = decltype(zero);
+            fill_one_by_one<T, false, divide_up(kWidth, Boxes<T>::kCols)>(
+                values_of<T, false, true>(epilogue_, sums));
+        });
     }
 
    private:
@@ -95,13 +100,10 @@ class TileStore {
         with_dtype<!kReadsC>([&](auto zero) { fill_boxes<decltype(zero), kReadsC>(sums); });
     }
 
-    // D as the copy engine takes it. Boxes in flight read their staging while the next one is
-    // filled, and while the next tile is multiplied.
-    template <class T, bool kReadsC>
-    __device__ __forceinline__ void fill_boxes(const Sums& sums) {
-        const Epilogue epilogue = epilogue_;
-        // D's of sum i and on, in place of as many of C.
-        const auto values = [&](int s, int i, Neighbours<T>& its) {
+    // Makes D's of sum i and on, in place of as many of C. kRounds: and no more.
+    template <class T, bool kReadsC, bool kRounds = false>
+    __device__ __forceinline__ static auto values_of(const Epilogue& of_all, const Sums& sums) {
+        return [&sums, epilogue = of_all](int s, int i, Neighbours<T>& its) {
             constexpr int kTogether = sizeof(its) / sizeof(T);
             Value value[kTogether];
 #pragma unroll
@@ -110,11 +112,18 @@ class TileStore {
                 if constexpr (kReadsC) {
                     value[e] = epilogue(sum, epilogue::widen<Value>(its.element[e]));
                 } else {
-                    value[e] = epilogue(sum);
+                    value[e] = kRounds ? sum : epilogue(sum);
                 }
             }
             epilogue::round_by(epilogue, value, its);
         };
+    }
+
+    // D as the copy engine takes it. Boxes in flight read their staging while the next one is
+    // filled, and while the next tile is multiplied.
+    template <class T, bool kReadsC>
+    __device__ __forceinline__ void fill_boxes(const Sums& sums) {
+        const auto values = values_of<T, kReadsC>(epilogue_, sums);
         if constexpr (kReadsC || !kPacksAhead) {
             fill_one_by_one<T, kReadsC>(values);
         } else {
@@ -122,13 +131,16 @@ class TileStore {
         }
     }
 
-    template <class T, bool kReadsC, class Values>
+    // kBoxes: so many in one row, where that is known.
+    template <class T, bool kReadsC, int kBoxes = 0, class Values>
     __device__ __forceinline__ void fill_one_by_one(const Values& values) {
+        constexpr int kCount = kBoxes > 0 ? kBoxes : Boxes<T>::kCount;
+        static_assert(kBoxes == 0 || kSubtiles == 1);
         const bool is_transposed = params_.store == Store::transposed;
         // With C it would be too much code.
-#pragma unroll(kReadsC ? 1 : Boxes<T>::kCount)
-        for (int box = 0; box < Boxes<T>::kCount; ++box) {
-            if (!exists<T>(box)) continue;
+#pragma unroll(kReadsC ? 1 : kCount)
+        for (int box = 0; box < kCount; ++box) {
+            if (kBoxes == 0 && !exists<T>(box)) continue;
             const int thread = thread_in_warpgroup();
             const std::uint32_t staging = await_staging(this_warpgroup());
             Words words;

@@ -15,7 +15,8 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     using P = Policy<Row, A, B>;
     using Shared = SharedMemory<P>;
     constexpr auto fit = [](int on_sm) {
-        return on_sm * (Shared::bytes(ring_bytes(P::kConsumers, on_sm)) + kReservedBytes) <=
+        return on_sm * (Shared::bytes(ring_bytes(P::kConsumers, P::kStagings, on_sm)) +
+                        kReservedBytes) <=
                228 << 10;
     };
     static_assert(fit(1) && fit(P::kBlocksPerSm), "an SM of sm_90 has no more");
@@ -23,7 +24,8 @@ void launch_layout(const Params& params, unsigned blocks, StreamView stream) {
     config.blocks = blocks;
     config.threads = P::kThreads;
     config.shared_bytes = Shared::bytes(params.ring.bytes);
-    if (P::kFitsRing) config.most_shared_bytes = Shared::bytes(ring_bytes(P::kConsumers, 1));
+    if (P::kFitsRing)
+        config.most_shared_bytes = Shared::bytes(ring_bytes(P::kConsumers, P::kStagings, 1));
     config.stream = stream;
     config.cluster = params.cluster();
     config.overlaps_predecessor = true;

@@ -77,13 +77,15 @@ struct SharedMemory {
     __device__ std::uint32_t staging_end() const {
         return base + (kFits ? ring.bytes : kRingBytes) + kConsumers * kStagings * kStagingBytes;
     }
-    // Boxes take turns in the stagings, of which there are a power of two: where the box of this
-    // number is, and the parity of its barriers' phases.
+    // Boxes take turns in the stagings (of which there are a power of two, where the host chooses):
+    // where the box of this number is, and the parity of its barriers' phases.
     __device__ int staging_of(unsigned box) const {
-        return static_cast<int>(box & static_cast<unsigned>(stagings() - 1));
+        const unsigned count = stagings();
+        return static_cast<int>(kMoreStagings ? box & (count - 1) : box % count);
     }
     __device__ std::uint32_t staging_parity(unsigned box) const {
-        return (box & static_cast<unsigned>(stagings())) != 0;
+        const unsigned count = stagings();
+        return kMoreStagings ? (box & count) != 0 : box / count % 2;
     }
     // Full: a stage has its bytes. Empty: all that read it are done, in the whole cluster.
     __device__ std::uint32_t full(int stage) const { return staging_end() + stage * 8; }

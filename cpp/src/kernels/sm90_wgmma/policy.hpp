@@ -34,14 +34,25 @@ inline constexpr int kStagingBytes = 8 << 10;  // 64 rows of 128 bytes: a box of
 inline constexpr int kAlignment = 1024;        // of a stage: eight swizzled rows
 inline constexpr int kMaxStages = 32;
 
+// Which rows begin a tile while the one before is stored: those that promote FP8 in tiles of two
+// consumers. And of which D: for the store of wider elements they have not the registers.
+constexpr bool begins_ahead(bool block_scales, int consumers) {
+    return block_scales && consumers == 2;
+}
+constexpr bool begins_ahead_of(DType d) { return d == DType::f16 || d == DType::bf16 || is_fp8(d); }
+
 // Stagings of a warpgroup, which take turns. One where three warpgroups need the memory for a
-// fourth stage.
-constexpr int stagings(int consumers) { return consumers > 2 ? 1 : 2; }
-// What a warp that stores rows has of one there at most: eight rows in its quarter.
-constexpr int most_row_bytes(int consumers) { return stagings(consumers) * kStagingBytes / 4 / 8; }
+// fourth stage, and three, for a row of 192 columns of D, where four stages leave room for them.
+constexpr int stagings(bool block_scales, int consumers) {
+    return consumers > 2 ? 1 : begins_ahead(block_scales, consumers) ? 3 : 2;
+}
+// What a warp that stores rows has of one there at most: eight rows in its quarter of two.
+constexpr int most_row_bytes(int stagings) {
+    return (stagings > 2 ? 2 : stagings) * kStagingBytes / 4 / 8;
+}
 // For stages, of a block where so many share an SM.
-constexpr int ring_bytes(int consumers, int blocks_on_sm) {
-    return kBoxesBytes / blocks_on_sm - consumers * stagings(consumers) * kStagingBytes;
+constexpr int ring_bytes(int consumers, int stagings, int blocks_on_sm) {
+    return kBoxesBytes / blocks_on_sm - consumers * stagings * kStagingBytes;
 }
 
 // Of the scales of a stage: a float for each row and column of a tile, and not only for those that
@@ -73,12 +84,6 @@ constexpr int narrower(int width, int block_n, bool by_steps, bool has_block_sca
 constexpr int least_ahead(int block_n, bool has_block_scales) {
     return has_block_scales ? widest(block_n, true) : block_n - kWidthStep;
 }
-// Of which rows: those that promote FP8 in tiles of two consumers. And of which D: for the store of
-// wider elements they have not the registers.
-constexpr bool begins_ahead(bool block_scales, int consumers) {
-    return block_scales && consumers == 2;
-}
-constexpr bool begins_ahead_of(DType d) { return d == DType::f16 || d == DType::bf16 || is_fp8(d); }
 
 // The width of the narrowest instructions. Of large tiles with A in registers there are no narrower
 // ones than whole tiles, for their loops would spill.
@@ -146,9 +151,9 @@ struct Policy {
     static constexpr int kBlocksPerStage = Row::stage_blocks;
     static constexpr int kStageBytes = kBlocksPerStage * (kBytesA + kBytesB);
     static constexpr int kScaleBytes = kBlockScales ? scale_bytes(kBlockM, kBlockN) : 0;
-    static constexpr int kStagings = stagings(kConsumers);
+    static constexpr int kStagings = stagings(kBlockScales, kConsumers);
     static constexpr int kStages =
-        ring_bytes(kConsumers, kBlocksPerSm) / (kStageBytes + kScaleBytes);
+        ring_bytes(kConsumers, kStagings, kBlocksPerSm) / (kStageBytes + kScaleBytes);
     static constexpr bool kFitsRing = Row::fits_ring;
     // The host chooses how many stagings and stages there are: kStagings, or kMostStagings.
     static constexpr bool kMoreStagings = Row::more_stagings;

@@ -16,11 +16,11 @@ namespace tcgemm::sm90_wgmma {
 template <class Policy, class Epilogue, class T>
 class RowStore {
     static constexpr int kLanes = 32, kWordBytes = 4, kSegmentBytes = kLanes * kWordBytes;
-    static constexpr int kElements = kWordBytes / sizeof(T);              // of a word
-    static constexpr int kBytes = Policy::kStagings * kStagingBytes / 4;  // of a warp
+    static constexpr int kElements = kWordBytes / sizeof(T);  // of a word
     // A panel: 16 rows, or 8 where they are longer, and no more of them than there is room for.
     static constexpr int kTileBytes = round_up(Policy::kBlockN * sizeof(T), 128);
-    static constexpr int kMostBytes = most_row_bytes(Policy::kConsumers);
+    static constexpr int kMostBytes = most_row_bytes(Policy::kStagings);
+    static constexpr int kBytes = 8 * kMostBytes;  // of a warp
     static constexpr int kPanelRow = kTileBytes < kMostBytes ? kTileBytes : kMostBytes;
     static constexpr int kRows = 16 * kPanelRow <= kBytes ? 16 : 8, kEightRows = kRows / 8;
     static constexpr int kCols = kPanelRow / sizeof(T);

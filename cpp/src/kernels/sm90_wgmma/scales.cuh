@@ -192,22 +192,44 @@ __device__ __forceinline__ bool are_of_tiles(const ScaleView& view) {
 __device__ __forceinline__ bool has_tile_scales(const Params& params) {
     return are_of_tiles(params.scaled.scales.a) || are_of_tiles(params.scaled.scales.b);
 }
+// Of the tile's matrix: the first. Where only one operand has scales, the other's are 1.
+__device__ __forceinline__ const float* tile_scales(const Params& params, const Work& work,
+                                                    const ScaleView& view) {
+    return are_of_tiles(view) ? scales_of(params, work, view, false) : &kOne;
+}
 
-// scaled = alpha sums, of whole numbers or FP8.
-template <class Policy>
-__device__ __forceinline__ void apply_alpha(const Params& params, const typename Policy::Sums& sums,
-                                            float (&scaled)[Policy::kSubtiles][Policy::kSums]) {
+// Whether factors may be multiplied with each other before a sum is: their product is neither too
+// large for a float nor too small for all of its bits.
+__device__ __forceinline__ bool is_normal(float product) {
+    constexpr float kLeast = 0x1p-126f, kMost = 0x1.fffffep127f;
+    return fabsf(product) >= kLeast && fabsf(product) <= kMost;
+}
+
+// What the sums of all tiles are multiplied by: alpha and scales of matrices. 0: there is no such
+// number, or it is not normal.
+__device__ __forceinline__ float factor_of_all(const Params& params) {
+    if (params.has_line_scales || params.has_batch_scales) return 0;
+    const ScaleArgs& scales = params.scaled.scales;
+    const auto its = [](const ScaleView& view) { return are_of_tiles(view) ? *view.data : 1.0f; };
+    const float factor = params.scaled.alpha * (its(scales.a) * its(scales.b));
+    return is_normal(factor) ? factor : 0;
+}
+
+// scaled = factor sums, of whole numbers or FP8.
+template <class Sum, int kSubtiles, int kSums>
+__device__ __forceinline__ void multiply_by(float factor, const Sum (&sums)[kSubtiles][kSums],
+                                            float (&scaled)[kSubtiles][kSums]) {
 #pragma unroll
-    for (int s = 0; s < Policy::kSubtiles; ++s) {
+    for (int s = 0; s < kSubtiles; ++s) {
 #pragma unroll
-        for (int i = 0; i < Policy::kSums; ++i) {
-            scaled[s][i] = params.scaled.alpha * static_cast<float>(sums[s][i]);
+        for (int i = 0; i < kSums; ++i) {
+            scaled[s][i] = factor * static_cast<float>(sums[s][i]);
         }
     }
 }
 
-// The same with the scales of tiles; what is left is Rescaled's. `where()` tells the place of the
-// tile.
+// Sums by alpha and the scales of tiles; what is left is Rescaled's. `where()` tells the place of
+// the tile.
 template <class Policy, class Where>
 __device__ __forceinline__ void apply_scales(const Params& params, const Where& where, int row,
                                              const typename Policy::Sums& sums,
@@ -215,37 +237,44 @@ __device__ __forceinline__ void apply_scales(const Params& params, const Where& 
     using Place = ThreadPlace<Policy>;
     const ScaleArgs& scales = params.scaled.scales;
     const float alpha = params.scaled.alpha;
-    if (!has_tile_scales(params)) return apply_alpha<Policy>(params, sums, scaled);
+    if (!params.has_line_scales) {
+        float factor = alpha;
+        if (has_tile_scales(params)) {
+            const Work work = where();
+            factor *= *tile_scales(params, work, scales.a) * *tile_scales(params, work, scales.b);
+        }
+        if (is_normal(factor)) return multiply_by(factor, sums, scaled);
+    }
     const Work work = where();
     const Place at(params, work, row);
-    // Where only one operand has scales, the other's are 1.
-    const float* const of_a =
-        are_of_tiles(scales.a) ? scales_of(params, work, scales.a, false) : &kOne;
-    const float* const of_b =
-        are_of_tiles(scales.b) ? scales_of(params, work, scales.b, false) : &kOne;
+    const float* const of_a = tile_scales(params, work, scales.a);
     const std::int64_t step_a = are_of_tiles(scales.a) ? scales.a.outer_stride : 0;
-    const std::int64_t step_b = are_of_tiles(scales.b) ? scales.b.outer_stride : 0;
     float scale_a[Place::kRows];
 #pragma unroll
     for (int i = 0; i < Place::kRows; ++i) scale_a[i] = of_a[at.row_at(i) * step_a];
-    const float* of_cols = of_b + at.col * step_b;
-    const int left = at.last_col - at.col;
+    // Of each 32 columns a lane loads one's, all at once, and hands it to those that need it.
+    constexpr int kLanes = 32, kLoads = divide_up(Policy::kBlockN, kLanes);
+    const int lane = this_thread() % kLanes, left = work.n_end - work.n - lane;
+    const std::int64_t step_b = are_of_tiles(scales.b) ? scales.b.outer_stride : 0;
+    const float* const of_b = tile_scales(params, work, scales.b) + (work.n + lane) * step_b;
+    float scale_b[kLoads];
+#pragma unroll
+    for (int i = 0; i < kLoads; ++i) {
+        scale_b[i] = i * kLanes < left ? of_b[i * kLanes * step_b] : 0.0f;
+    }
 #pragma unroll
     for (int eight = 0; eight < Place::kEights; ++eight) {
-        // There are no registers to load all columns' scales at once.
-        if (eight > 0 && eight % 8 == 0) __syncwarp();
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const float scale_b = eight * 8 + e <= left ? of_cols[e * step_b] : 0.0f;
+            const float its = __shfl_sync(~0u, scale_b[eight * 8 / kLanes],
+                                          eight * 8 % kLanes + lane % 4 * 2 + e);
 #pragma unroll
             for (int i = 0; i < Place::kRows; ++i) {
                 const int sum = eight * 4 + i % 2 * 2 + e;
                 scaled[i / 2][sum] =
-                    alpha * static_cast<float>(sums[i / 2][sum]) * (scale_a[i] * scale_b);
+                    alpha * static_cast<float>(sums[i / 2][sum]) * (scale_a[i] * its);
             }
         }
-        // One after the other: there are no registers for the addresses of all.
-        of_cols = ptx::opaque(of_cols + 8 * step_b);
     }
 }
 
