@@ -107,13 +107,11 @@ RowInfo timed_row(const RowProduct& product, int columns, bool from_registers, d
 bool is_begun_ahead(const Launch& launch) {
     const auto& [row, problem, device, forms] = launch.product;
     const bool has_block_scales = problem.has_block_scales();
-    const bool of_lines =
-        problem->scale_a.kind == ScaleKind::vector || problem->scale_b.kind == ScaleKind::vector;
     const bool of_columns = problem->scale_b.kind == ScaleKind::block_1x128;
     return begins_ahead(row.block_scales, row.consumers) && begins_ahead_of(problem->d.dtype) &&
            launch.store == Store::tensor && launch.schedule.split_k == 1 &&
            launch.row.tile.block_n >= least_ahead(row.tile.block_n, has_block_scales) &&
-           !of_columns && !of_lines;
+           !of_columns;
 }
 
 Launch launch_of(const RowProduct& product, const Schedule& schedule) {

@@ -38,13 +38,12 @@ class TileStore {
             fill_boxes_as<false>(sums);
         }
     }
-    // Values of D, where leaves_in_boxes(), of tiles for which instructions of kWidth columns, and
-    // no narrower ones, serve.
-    template <int kWidth>
+    // Values of D, one of `Elements`, where leaves_in_boxes(), of tiles for which instructions of
+    // kWidth columns, and no narrower ones, serve.
+    template <int kWidth, class... Elements>
     __device__ __forceinline__ void run_rounded(const Sums& sums) {
         __builtin_assume(params_.store == Store::tensor);  // or addresses for both would spill
-        using device::E4M3, device::E5M2;
-        device::with_dtype<__half, __nv_bfloat16, E4M3, E5M2>(params_.args.d.dtype, [&](auto zero) {
+        device::with_dtype<Elements...>(params_.args.d.dtype, [&](auto zero) {
             using T = decltype(zero);
             fill_one_by_one<T, false, divide_up(kWidth, Boxes<T>::kCols)>(
                 values_of<T, false, true>(epilogue_, sums));

@@ -86,32 +86,48 @@ __device__ __forceinline__ bool leaves_in_boxes(const Params& params) {
 
 // consume() of tiles that leave in boxes, with instructions for kWidth columns: the first k-block
 // of the next tile is multiplied while a tile is stored. kScaled: it has scales of blocks of k,
-// none for columns. D is `factor` times the sums, then `of_d` times that.
-template <int kWidth, bool kScaled, class Policy, class Store>
-__device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory<Policy> shared,
-                                              int row, float factor, float of_d,
-                                              Multiplier<Policy>& multiplier, Store& store) {
+// none for columns, and no others. D has one of `Elements`, and the scale `of_d`.
+template <int kWidth, bool kScaled, class... Elements, class Policy, class Store>
+__device__ __forceinline__ void consume_ahead_as(const Params& params, SharedMemory<Policy> shared,
+                                                 int row, float of_d,
+                                                 Multiplier<Policy>& multiplier, Store& store) {
     WorkList<Policy> list(params);
     typename Multiplier<Policy>::template Partial<kWidth> partial;
     multiplier.template begin<kWidth>(partial, true);
     for (bool has_next = true; has_next;) {
         list.next();
+        const auto work = [&] { return list.decode(list.latest()); };
         typename Policy::Sums sums;
         if constexpr (kScaled) {
             multiplier.template finish<kWidth>(
                 params.k_blocks, partial, sums,
-                BlockScales<Policy, false>(params, list.decode(list.latest()), shared, row));
+                BlockScales<Policy, false>(params, work(), shared, row));
         } else {
             multiplier.template finish<kWidth>(params.k_blocks, partial, sums);
         }
         has_next = list.has_next();
         multiplier.template begin<kWidth>(partial, has_next);
         float scaled[Policy::kSubtiles][Policy::kSums];
-        multiply_by(factor, sums, scaled);
+        if constexpr (kScaled) {
+            multiply_by(params.scaled.alpha, sums, scaled);
+        } else {
+            apply_scales<Policy>(params, work, row, sums, scaled);
+        }
         if (of_d != 1) multiply_by(of_d, scaled, scaled);
-        store.template run_rounded<kWidth>(scaled);
+        store.template run_rounded<kWidth, Elements...>(scaled);
     }
     ptx::wgmma_await_all(partial);
+}
+
+// Stores of FP8 and others beside each other would spill.
+template <int kWidth, bool kScaled, class Policy, class... Rest>
+__device__ __forceinline__ void consume_ahead(const Params& params, SharedMemory<Policy> shared,
+                                              Rest&&... rest) {
+    if (is_fp8(params.args.d.dtype)) {
+        consume_ahead_as<kWidth, kScaled, device::E4M3, device::E5M2>(params, shared, rest...);
+    } else {
+        consume_ahead_as<kWidth, kScaled, __half, __nv_bfloat16>(params, shared, rest...);
+    }
 }
 
 // `of_sums`: the epilogue of a tile's sums, what with_epilogue() gives.
@@ -129,20 +145,18 @@ __device__ __forceinline__ void consume(const Params& params, SharedMemory<Polic
     if constexpr (Policy::kBeginsAhead) {
         constexpr int kWide = Policy::kBlockN, kLess = least_ahead(kWide, false);
         constexpr int kScaledWide = least_ahead(kWide, true);
-        const float factor = factor_of_all(params);
-        const int width = leaves_in_boxes(params) && factor != 0 ? params.width : 0;
+        const float of_d = epilogue.scale_d;
+        const int width = leaves_in_boxes(params) ? params.width : 0;
         if (params.has_block_scales) {
-            if (width > Policy::narrower(kScaledWide, true) &&
+            if (width > Policy::narrower(kScaledWide, true) && !has_tile_scales(params) &&
                 !has_columns(params.scaled.scales.b)) {
-                return consume_ahead<kScaledWide, true>(params, shared, row, factor,
-                                                        epilogue.scale_d, multiplier, store);
+                return consume_ahead<kScaledWide, true>(params, shared, row, of_d, multiplier,
+                                                        store);
             }
         } else if (width > kLess) {
-            return consume_ahead<kWide, false>(params, shared, row, factor, epilogue.scale_d,
-                                               multiplier, store);
+            return consume_ahead<kWide, false>(params, shared, row, of_d, multiplier, store);
         } else if (width > Policy::narrower(kLess)) {
-            return consume_ahead<kLess, false>(params, shared, row, factor, epilogue.scale_d,
-                                               multiplier, store);
+            return consume_ahead<kLess, false>(params, shared, row, of_d, multiplier, store);
         }
     }
     WorkList<Policy> list(params);

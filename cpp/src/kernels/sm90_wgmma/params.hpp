@@ -4,9 +4,7 @@
 #include <cuda.h>
 #include <vector_types.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 
 #include "core/host_device.hpp"
 #include "core/math.hpp"
@@ -120,7 +118,6 @@ struct Params {
     bool is_scaled = false;
     bool has_block_scales = false;  // for each block of kScaleBlock k
     bool has_line_scales = false;   // for each row of A, or column of B
-    bool has_batch_scales = false;  // for each matrix of a batch; those of blocks aside
 
     // Whether boxes of D go out through stagings; see StoreWarp.
     TCGEMM_HOST_DEVICE bool stores_boxes() const {
@@ -139,17 +136,11 @@ struct Params {
           scaled(product),
           is_scaled(product.scales != nullptr),
           has_block_scales(is_scaled && (scaled.scales.a.along_k || scaled.scales.b.along_k)),
-          has_line_scales(is_of_lines(scaled.scales.a) || is_of_lines(scaled.scales.b)),
-          has_batch_scales(is_of_batch(scaled.scales.a) || is_of_batch(scaled.scales.b)) {}
+          has_line_scales(is_of_lines(scaled.scales.a) || is_of_lines(scaled.scales.b)) {}
 
    private:
     static bool is_of_lines(const ScaleView& view) {
         return view.data != nullptr && !view.along_k && view.outer_stride != 0;
-    }
-    static bool is_of_batch(const ScaleView& view) {
-        return view.data != nullptr && !view.along_k &&
-               std::any_of(std::begin(view.batch_stride), std::end(view.batch_stride),
-                           [](std::int64_t stride) { return stride != 0; });
     }
 };
 

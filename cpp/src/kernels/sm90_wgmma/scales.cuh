@@ -205,16 +205,6 @@ __device__ __forceinline__ bool is_normal(float product) {
     return fabsf(product) >= kLeast && fabsf(product) <= kMost;
 }
 
-// What the sums of all tiles are multiplied by: alpha and scales of matrices. 0: there is no such
-// number, or it is not normal.
-__device__ __forceinline__ float factor_of_all(const Params& params) {
-    if (params.has_line_scales || params.has_batch_scales) return 0;
-    const ScaleArgs& scales = params.scaled.scales;
-    const auto its = [](const ScaleView& view) { return are_of_tiles(view) ? *view.data : 1.0f; };
-    const float factor = params.scaled.alpha * (its(scales.a) * its(scales.b));
-    return is_normal(factor) ? factor : 0;
-}
-
 // scaled = factor sums, of whole numbers or FP8.
 template <class Sum, int kSubtiles, int kSums>
 __device__ __forceinline__ void multiply_by(float factor, const Sum (&sums)[kSubtiles][kSums],
@@ -240,7 +230,7 @@ __device__ __forceinline__ void apply_scales(const Params& params, const Where& 
     if (!params.has_line_scales) {
         float factor = alpha;
         if (has_tile_scales(params)) {
-            const Work work = where();
+            const Work work = params.args.batch.rank > 0 ? where() : Work();
             factor *= *tile_scales(params, work, scales.a) * *tile_scales(params, work, scales.b);
         }
         if (is_normal(factor)) return multiply_by(factor, sums, scaled);
@@ -252,29 +242,28 @@ __device__ __forceinline__ void apply_scales(const Params& params, const Where& 
     float scale_a[Place::kRows];
 #pragma unroll
     for (int i = 0; i < Place::kRows; ++i) scale_a[i] = of_a[at.row_at(i) * step_a];
-    // Of each 32 columns a lane loads one's, all at once, and hands it to those that need it.
-    constexpr int kLanes = 32, kLoads = divide_up(Policy::kBlockN, kLanes);
-    const int lane = this_thread() % kLanes, left = work.n_end - work.n - lane;
+    // There are no registers for both operands' addresses at once,
+    __syncwarp();
+    const float* const of_b = tile_scales(params, work, scales.b);
     const std::int64_t step_b = are_of_tiles(scales.b) ? scales.b.outer_stride : 0;
-    const float* const of_b = tile_scales(params, work, scales.b) + (work.n + lane) * step_b;
-    float scale_b[kLoads];
-#pragma unroll
-    for (int i = 0; i < kLoads; ++i) {
-        scale_b[i] = i * kLanes < left ? of_b[i * kLanes * step_b] : 0.0f;
-    }
+    const float* of_cols = of_b + at.col * step_b;
+    const int left = at.last_col - at.col;
 #pragma unroll
     for (int eight = 0; eight < Place::kEights; ++eight) {
+        // nor to load all columns' scales,
+        if (eight > 0 && eight % 8 == 0) __syncwarp();
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
-            const float its = __shfl_sync(~0u, scale_b[eight * 8 / kLanes],
-                                          eight * 8 % kLanes + lane % 4 * 2 + e);
+            const float scale_b = eight * 8 + e <= left ? of_cols[e * step_b] : 0.0f;
 #pragma unroll
             for (int i = 0; i < Place::kRows; ++i) {
                 const int sum = eight * 4 + i % 2 * 2 + e;
                 scaled[i / 2][sum] =
-                    alpha * static_cast<float>(sums[i / 2][sum]) * (scale_a[i] * its);
+                    alpha * static_cast<float>(sums[i / 2][sum]) * (scale_a[i] * scale_b);
             }
         }
+        // nor for the addresses of all.
+        of_cols = ptx::opaque(of_cols + 8 * step_b);
     }
 }
 
