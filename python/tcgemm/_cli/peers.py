@@ -156,44 +156,37 @@ def _copy(operands: Operands) -> Prepared:
 
 
 def _torch_fp8(torch: Any, case: Case) -> list[Peer]:
-    """What torch._scaled_mm takes: A in rows, B in columns, both multiples of 16."""
-    if case.n % 16 or case.k % 16 or case.batch > 1 or case.beta or case.padding or case.offset:
+    """What torch._scaled_mm takes: A in rows, B in columns, both multiples of 16.
+
+    With scales of blocks: multiples of 128, and no fast sums.
+    """
+    of_blocks = case.scales in ("blocks", "columns")
+    multiple = 128 if of_blocks else 16
+    if case.n % multiple or case.k % multiple:
         return []
-    if case.scales in ("blocks", "columns"):
-        return _torch_scaled(torch, case)
-    if case.scales == "rows" and case.layout != "nt":
+    if case.batch > 1 or case.beta or case.padding or case.offset:
+        return []
+    if case.scales not in ("", "matrices") and case.layout != "nt":
         return []
     one = torch.ones((), device="cuda")
     out_dtype = getattr(torch, case.mode.result_dtype)
 
     def prepare(operands: Operands) -> Prepared:
         scales = operands.scales or {"scale_a": one, "scale_b": one}
+        arguments = {**scales, "out_dtype": out_dtype, "use_fast_accum": not of_blocks}
 
         def product(a: Any, b: Any, c: Any, d: Any) -> Any:
             a, b = a.contiguous(), b.mT.contiguous().mT  # copies of other layouts
-            return torch._scaled_mm(a, b, **scales, out_dtype=out_dtype, use_fast_accum=True, out=d)
+            return torch._scaled_mm(a, b, **arguments, out=d)
 
         return _framework(product)(operands)
 
+    if of_blocks:
+        promise = replace(case, determinism=None)
+        return [Peer("cublas", "torch._scaled_mm with scales of blocks", promise, prepare)]
     promise = replace(case, accumulate=_of_peers(case), determinism=None)
     how = "torch._scaled_mm of A in rows and B in columns, use_fast_accum"
     return [Peer("cublas", how, promise, prepare)]
-
-
-def _torch_scaled(torch: Any, case: Case) -> list[Peer]:
-    """The same with scales of blocks, for A in rows and B in columns."""
-    if case.layout != "nt" or case.n % 128 or case.k % 128:
-        return []
-    out_dtype = getattr(torch, case.mode.result_dtype)
-
-    def prepare(operands: Operands) -> Prepared:
-        def product(a: Any, b: Any, c: Any, d: Any) -> Any:
-            return torch._scaled_mm(a, b, **operands.scales, out_dtype=out_dtype, out=d)
-
-        return _framework(product)(operands)
-
-    promise = replace(case, determinism=None)
-    return [Peer("cublas", "torch._scaled_mm with scales of blocks", promise, prepare)]
 
 
 def _torch_tf32(torch: Any, case: Case) -> list[Peer]:
