@@ -126,15 +126,14 @@ def test_scales_of_several_tiles(kernel_of_fp8):
     """One factor for all elements where scales are of matrices, one for each where they are not."""
     rows, columns, block_k = tile_of(kernel_of_fp8)
     m, n, k = 12 * rows - 60, 2560 // columns * columns, 3 * block_k
-    rng, lab = np.random.default_rng(k), Lab(tcgemm, FAMILY)
-    a, b = data.integers(rng, mode_of(kernel_of_fp8), (m, k), (k, n))
+    mode, rng, lab = mode_of(kernel_of_fp8), np.random.default_rng(k), Lab(tcgemm, FAMILY)
+    a, b = data.integers(rng, mode, (m, k), (k, n))
     for a_shape, b_shape in (((1, 1), (1, 1)), ((m, 1), (1, n)), ((1, 1), (1, n)), ((m, 1), None)):
         scales = {"scale_a": rng.uniform(0.5, 2, a_shape).astype(np.float32)}
         if b_shape:
             scales["scale_b"] = rng.uniform(0.5, 2, b_shape).astype(np.float32)
         for out in ("bfloat16", "float32", "float8_e4m3fn"):
-            accumulate = "fast" if "fast" in kernel_of_fp8 else "promoted"
-            how = {"out_dtype": out, "alpha": 0.04, "accumulate": accumulate}
+            how = {"out_dtype": out, "alpha": 0.04, "accumulate": mode.accumulate}
             scaled.check(lab, a, b, scales=scales, **how)
             of_d = scales | {"scale_d": np.full((1, 1), 0.3, np.float32)}
             scaled.check(lab, a, b, scales=of_d, **how)
@@ -144,15 +143,13 @@ def test_factors_too_large_to_be_multiplied_with_each_other(kernel_of_fp8):
     """Their product is infinite; sums of 0 stay 0."""
     rows, columns, block_k = tile_of(kernel_of_fp8)
     m, n, k = 12 * rows - 60, 2560 // columns * columns, 2 * block_k
-    a, b = (round_to(np.ones(shape), "float8_e4m3fn") for shape in ((m, k), (k, n)))
-    if "e5m2" in kernel_of_fp8:
-        a, b = (round_to(x, "float8_e5m2") for x in (a, b))
+    mode = mode_of(kernel_of_fp8)
+    a, b = (round_to(np.ones(shape), mode.operand) for shape in ((m, k), (k, n)))
     a[::3] = 0
     scale = np.full((1, 1), 1e30, np.float32)
-    accumulate = "fast" if "fast" in kernel_of_fp8 else "promoted"
     for scales in ({"scale_a": scale}, {"scale_d": scale}):
         for out in ("bfloat16", "float32"):
-            how = {"out_dtype": out, "alpha": 1e30, "accumulate": accumulate}
+            how = {"out_dtype": out, "alpha": 1e30, "accumulate": mode.accumulate}
             with np.errstate(all="ignore"):
                 _, d = scaled.run(Lab(tcgemm, FAMILY), a, b, scales=scales, **how)
             assert (wide(d[::3]) == 0).all()
